@@ -33,7 +33,7 @@ from tracediff.arrays import (
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.analyses.critical_path_gpu import (
     DeviceEvents,
-    copying_operators,
+    awaited_copies,
     device_of,
     emptying_calls,
     recorded_syncs,
@@ -325,7 +325,7 @@ Wait = tuple[int, int, int]
 def _awaited(context: Context, device: DeviceEvents) -> list[Wait]:
     """The wait of every call that waited for a GPU event, in order of time."""
     ops = context.lanes.ops
-    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), _awaited_copies(context, device)))
+    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), awaited_copies(context, device)))
     return sorted((*own, *copies, *_awaited_others(context, device), *_awaited_room(ops, device)))
 
 
@@ -342,15 +342,6 @@ def _awaited_own(ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
     own = own[device.start[own] < ops.end[device.launch[own]]]
     call = device.launch[own]
     return tuples(np.minimum(device.end[own], ops.end[call]), own, call)
-
-
-def _awaited_copies(context: Context, device: DeviceEvents) -> Iterator[Wait]:
-    """Of operators that copy, where calls that may wait are not recorded: the copies that they launched, if these ended
-    within them.
-    """
-    for k, operator in copying_operators(context, device):
-        if device.end[k] <= context.lanes.ops.end[operator]:
-            yield int(device.end[k]), k, operator
 
 
 def _awaited_others(context: Context, device: DeviceEvents) -> Iterator[Wait]:

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import (
@@ -25,6 +25,7 @@ from tracediff.arrays import (
     group_by,
     group_rows,
     last_up_to,
+    marked,
     sorted_by,
     tuples,
     values_at,
@@ -46,7 +47,7 @@ from tracediff.runtimes import (
 )
 
 
-class Sync(Struct, frozen=True, kw_only=True):
+class Sync(NamedTuple):
     """A record of a wait (category cuda_sync) of a stream or of the host.
 
     Attributes:
@@ -249,9 +250,7 @@ def waiting_calls(context: Context) -> Int64:
     """
     if context.calls.may_wait.any():
         return np.flatnonzero(context.calls.waits)
-    trace, ops = context.trace, context.lanes.ops
-    long = _long_operators(trace, ops)
-    return long[trace.name_matches(reads_number, ops.rows[long])]
+    return _long_operators(context, reads_number)
 
 
 def emptying_calls(context: Context, device: DeviceEvents) -> Int64:
@@ -266,24 +265,26 @@ def emptying_calls(context: Context, device: DeviceEvents) -> Int64:
     return calls[ended[before] <= ops.end[calls]]
 
 
-def copying_operators(context: Context, device: DeviceEvents) -> list[tuple[int, int]]:
-    """(copy, position in the ops lane of the operator that copies and has launched it), in a file without the calls of
-    the runtime that may wait; of operators that take longer than to submit the copy.
+def awaited_copies(context: Context, device: DeviceEvents) -> Iterator[tuple[int, int, int]]:
+    """(end, copy, position in the ops lane of the operator that copies and has launched it) of the copies that ended
+    within the operator, in a file without the calls of the runtime that may wait; of operators that take longer than to
+    submit the copy.
     """
     if context.calls.may_wait.any():
-        return []
+        return iter(())
     trace, ops = context.trace, context.lanes.ops
-    long = _long_operators(trace, ops)
-    is_copying = np.zeros(len(ops.rows), bool)
-    is_copying[long[trace.name_matches(copies_tensor, ops.rows[long])]] = True
+    copying = marked(_long_operators(context, copies_tensor), len(ops.rows))
     copies = np.flatnonzero(trace.category[context.gpu.rows[device.event]] == cat.MEMCPY)
-    operators = values_at(nearest(ops, is_copying), device.launch[copies])
-    return [(k, around) for k, around in tuples(copies, operators) if around >= 0]
+    operators = values_at(nearest(ops, copying), device.launch[copies])
+    ended = np.append(ops.end, ALWAYS)[operators] >= device.end[copies]
+    return tuples(device.end[copies[ended]], copies[ended], operators[ended])
 
 
-def _long_operators(trace: Trace, ops: Lane) -> Int64:
-    """Positions of the operators that take longer than to submit something."""
-    return np.flatnonzero((trace.category[ops.rows] == cat.CPU_OP) & (ops.ns > thresholds.SUBMITTED_NS))
+def _long_operators(context: Context, matches: Callable[[str], bool]) -> Int64:
+    """Positions of the operators of a name that take longer than to submit something."""
+    trace, ops = context.trace, context.lanes.ops
+    long = np.flatnonzero((trace.category[ops.rows] == cat.CPU_OP) & (ops.ns > thresholds.SUBMITTED_NS))
+    return long[trace.name_matches(matches, ops.rows[long])]
 
 
 def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
@@ -347,8 +348,6 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     Args:
         streams: those of the file's events, by (device, stream).
     """
-    devices = {device for device, _ in streams}
-    only_device = next(iter(devices)) if len(devices) == 1 else None
     categories = tuple(trace.categories.index(name) for name in SYNC_CATEGORIES if name in trace.categories)
     if not categories:
         return []
@@ -362,6 +361,9 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
         ARGUMENT.awaited_record,
     )
     columns = [trace.integer_column(argument, *categories)[rows] for argument in arguments]
+    devices = {device for device, _ in streams}
+    if len(devices) == 1:
+        columns[1][:] = devices.pop()
     numbers = trace.integer_column(ARGUMENT.correlation, *cat.CALLS)
     named_calls = np.flatnonzero((numbers != MISSING) & np.isin(numbers, (columns[0], columns[-1])))
     named_calls = sorted_by(named_calls, trace.category)  # of equals the driver's last
@@ -369,14 +371,8 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     out = []
     for row, correlation, device, stream, target, record in tuples(rows, *columns):
         call, recording = calls.get(correlation, -1), calls.get(record, -1)
-        place = device if only_device is None else only_device
-        out.append(
-            Sync(
-                call=call,
-                time=int(trace.ts[call if call >= 0 else row]),
-                stream=streams.get((place, stream), -1),
-                awaited=streams.get((place, stream if target == MISSING else target), -1),
-                recorded=int(trace.ts[recording]) if recording >= 0 else -ALWAYS,
-            )
-        )
+        time = int(trace.ts[call if call >= 0 else row])
+        awaited = streams.get((device, stream if target == MISSING else target), -1)
+        recorded = int(trace.ts[recording]) if recording >= 0 else -ALWAYS
+        out.append(Sync(call, time, streams.get((device, stream), -1), awaited, recorded))
     return out

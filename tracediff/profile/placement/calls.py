@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -116,20 +116,8 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
     operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.name_matches(is_wrapper, ops.rows)
     step = steps.positions_at(ops.start)
     in_step = operator & (step >= 0)
-    around = nearest_around(ops, in_step)  # an operator that began before the step has no node to be below
     scopes = scopes_of(trace, ops, lanes.annotations)
-    scope, tree = _scope_nodes(ops, scopes)
-    name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
-    number = partial(_number, ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree)
-    node, nodes = number(apart=True)
-    if len(nodes) > bounds.CALLS:
-        notes.add(
-            "calls-merged",
-            "the steps have so many distinct calls that equal calls below one parent were merged",
-            len(nodes),
-        )
-        node, nodes = number(apart=False)
-    del around, scope, name, shapes, number  # lanes are long, and memory is what bounds the size of a trace
+    node, nodes = _number(trace, ops, in_step, step, scopes, notes)
     line = source_lines(trace, ops, lanes.python)
     if (line >= 0).any():
         # what calls backward() is around it all; a function of the program within it is a backward of its own
@@ -205,45 +193,46 @@ def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     return of_code[code], np.array([(*node, -1, 0) for node in numbers], np.int64)
 
 
-def _number(
-    ops: Lane,
-    counted: Bools,
-    *,
-    around: Int64,
-    scope: Int64,
-    step: Int64,
-    label: tuple[Codes, Codes],
-    scopes: Nodes,
-    apart: bool,
-) -> tuple[Int64, Nodes]:
+def _number(trace: Trace, ops: Lane, counted: Bools, step: Int64, scopes: Scopes, notes: Notes) -> tuple[Int64, Nodes]:
     """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the
-    same label and ordinal as one.
+    same label and ordinal as one; of too many, whatever their ordinal.
     """
-    parts = [scopes]
-    node = scope.copy()
-    name, shapes = label
+    around = nearest_around(ops, counted)  # an operator that began before the step has no node to be below
+    scope, tree = _scope_nodes(ops, scopes)
+    name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     label_codes = np.full(len(ops.rows), -1, np.int32)
     label_codes[counted] = combined(name[counted], shapes[counted])[0]
-    level = sorted_by(np.flatnonzero(counted & (around < 0)), ops.start)
-    inner = np.flatnonzero(counted & (around >= 0))
-    parent_node = scope[level]
-    within: tuple[Int64, ...] = step[level], parent_node
-    while len(level):
-        label_of = label_codes[level]
-        ordinal = ordinals(combined(*within, label_of)[0]) if apart else np.zeros(len(level), np.int64)
-        code, first = combined(parent_node, label_of, ordinal)
-        by_time = np.argsort(first)  # siblings are numbered in order of their first occurrence
-        node[level] = sum(map(len, parts)) + np.argsort(by_time)[code]
-        first = first[by_time]
-        own = level[first]
-        kind = np.full(len(first), OP)
-        parts.append(np.column_stack((parent_node[first], kind, name[own], shapes[own], ordinal[first])))
-        reached = marked(level, len(ops.rows))[around[inner]]
-        level, inner = sorted_by(inner[reached], ops.start), inner[~reached]
-        parent_node, within = node[around[level]], (around[level],)
+    for apart in (True, False):
+        parts = [tree]
+        node = scope.copy()
+        level = sorted_by(np.flatnonzero(counted & (around < 0)), ops.start)
+        inner = np.flatnonzero(counted & (around >= 0))
+        parent_node = scope[level]
+        within: tuple[Int64, ...] = step[level], parent_node
+        while len(level):
+            label_of = label_codes[level]
+            ordinal = ordinals(combined(*within, label_of)[0]) if apart else np.zeros(len(level), np.int64)
+            code, first = combined(parent_node, label_of, ordinal)
+            by_time = np.argsort(first)  # siblings are numbered in order of their first occurrence
+            node[level] = sum(map(len, parts)) + np.argsort(by_time)[code]
+            first = first[by_time]
+            own = level[first]
+            kind = np.full(len(first), OP)
+            parts.append(np.column_stack((parent_node[first], kind, name[own], shapes[own], ordinal[first])))
+            reached = marked(level, len(ops.rows))[around[inner]]
+            level, inner = sorted_by(inner[reached], ops.start), inner[~reached]
+            parent_node, within = node[around[level]], (around[level],)
+        nodes = np.concatenate(parts)
+        if not apart or len(nodes) <= bounds.CALLS:
+            break
+        notes.add(
+            "calls-merged",
+            "the steps have so many distinct calls that equal calls below one parent were merged",
+            len(nodes),
+        )
     outer = ~counted & (around >= 0)
     node[outer] = node[around[outer]]
-    return node, np.concatenate(parts)
+    return node, nodes
 
 
 def compiled_calls(trace: Trace, calls: Calls, lanes: Lanes, texts: list[str]) -> CompiledCalls:

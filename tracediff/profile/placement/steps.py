@@ -100,7 +100,7 @@ def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
     rows, number = rows[number >= 0], number[number >= 0]
     _, first = np.unique(number, return_index=True)
     first.sort()
-    return _steps(trace, rows[first], number[first])
+    return Steps(*trace.spans(rows[first]), number[first], rows[first])
 
 
 def _marked(trace: Trace, marker: str) -> Steps:
@@ -113,11 +113,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
         remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
         raise TracediffError(trace.file, f"no annotation matches the step marker {quoted(marker)}", remedy)
     rows = sorted_by(rows, trace.dur, trace.ts)
-    return _steps(trace, rows, np.arange(len(rows), dtype=np.int64))
-
-
-def _steps(trace: Trace, rows: Int64, numbers: Int64) -> Steps:
-    return Steps(*trace.spans(rows), numbers, rows)
+    return Steps(*trace.spans(rows), np.arange(len(rows)), rows)
 
 
 def whole_file(trace: Trace) -> Steps:
