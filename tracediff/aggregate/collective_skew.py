@@ -122,23 +122,23 @@ def _operations(traces: TraceSet, run: Run) -> Operations:
     """All of ``run``."""
     kinds: dict[CollectiveKind, int] = {}
     parts: list[Rows] = [(np.zeros(0, np.int64),) * len(COLUMNS)]
-    files = [(position, profile) for position, rank in enumerate(run.ranks) for profile in run.ranks[rank]]
+    files = [(position, p) for position, of_rank in enumerate(run.ranks.values()) for p in of_rank]
     for number, (position, profile) in enumerate(files):
         operations = profile.collectives
-        if operations is None or not len(operations.kind):
+        if operations is None:
             continue
         code = np.array([kinds.setdefault(kind, len(kinds)) for kind in operations.kinds], np.int64)
         inside, place = operations.step >= 0, np.maximum(operations.step, 0)
-        own: dict[str, AnyArray | int] = {
+        columns = asdict(operations) | {
             "kind": code[operations.kind],
             "step": np.where(inside, profile.step_numbers[place], -1),
             "file": number,
             "rank": position,
             "used": inside & traces.selection.used(profile)[place],
         }
-        parts.append(tuple(own[name] if name in own else getattr(operations, name) for name in COLUMNS))
-    columns: dict[str, AnyArray] = dict(zip(COLUMNS, stacked(*parts), strict=True))
-    return Operations(**columns | {"used": columns["used"].astype(bool)}, kinds=tuple(kinds))
+        parts.append(tuple(columns[name] for name in COLUMNS))
+    whole: dict[str, AnyArray] = dict(zip(COLUMNS, stacked(*parts), strict=True))
+    return Operations(**whole | {"used": whole["used"].astype(bool)}, kinds=tuple(kinds))
 
 
 def _matched(operations: Operations) -> Int64:

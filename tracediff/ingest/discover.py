@@ -204,7 +204,7 @@ def labels_for(wheres: Sequence[Where]) -> list[str]:
 
 
 def _parts(where: Where) -> list[str]:
-    first = os.fspath(where) if isinstance(where, str | os.PathLike) else os.fspath(next(iter(where), ""))
+    first = os.fspath(where if isinstance(where, str | os.PathLike) else next(iter(where), ""))
     parts = [p for p in os.path.abspath(first).split("/") if p] if "://" not in first else first.split("/")
     while len(parts) > 1 and _matches_all(parts[-1]):
         parts.pop()

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, Rows, changes, group_rows, stacked, tuples
+from tracediff.arrays import Bools, Int64, Rows, changes, group_rows, marked, stacked, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import EventRecord, Trace, event_records, thread_title
 from tracediff.profile.analyses.allocations import Allocations, allocations
@@ -58,8 +58,7 @@ def build_timeline(
         for what, lane in (("annotations", context.lanes.annotations), ("ops", context.lanes.ops))
     ]
     threads = _threads(lanes, window)
-    launching = np.zeros(len(trace), bool)
-    launching[gpu.launch[gpu.launch >= 0]] = True
+    launching = marked(gpu.launch, len(trace) + 1)
     for code in threads[: bounds.TIMELINE_THREADS]:
         thread = thread_title(trace.ids_of(code)[1])
         for what, lane, inside in lanes:

@@ -127,7 +127,10 @@ class Unpacked:
         self._peeked = self._peeked[size:]
         missing = size - len(parts[0])
         while missing:
-            part = self._read_some(missing)
+            try:
+                part = bytes(self.stream.read(missing))
+            except Exception as error:
+                raise _fault(self.file, error) from None
             if not part:
                 break
             parts.append(part)
@@ -139,12 +142,6 @@ class Unpacked:
             reason = f"unpacks to more than {bounds.UNPACKED_RATIO} times its size"
             raise TracediffError(self.file, reason, "if you trust it, unpack it yourself and give the .json")
         return b"".join(filter(None, parts))  # of one part, it is that
-
-    def _read_some(self, size: int) -> bytes:
-        try:
-            return bytes(self.stream.read(size))
-        except Exception as error:
-            raise _fault(self.file, error) from None
 
 
 def _fault(file: TraceFile, error: Exception) -> TracediffError:

@@ -206,8 +206,6 @@ class ArgumentDecoder:
     def __init__(self, category: int) -> None:
         self.category = category
         self.names: list[str] = []
-        self.struct: Any = None
-        self.batch: Any = None
         self._learn([])
 
     def kind(self, name: str) -> type:

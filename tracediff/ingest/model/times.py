@@ -56,10 +56,7 @@ def _from_array(us: AnyArray) -> Int64:
 
 def from_text(texts: Sequence[Any]) -> Int64:
     """Nanoseconds of microseconds given as JSON text (``b'1712195495519689.047'``); MISSING if that is not a number."""
-    out = np.empty(len(texts), np.int64)
-    for i, text in enumerate(texts):
-        out[i] = _nanoseconds(bytes(text))
-    return out
+    return np.fromiter((_nanoseconds(bytes(text)) for text in texts), np.int64, len(texts))
 
 
 def _nanoseconds(text: bytes) -> int:

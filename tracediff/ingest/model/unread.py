@@ -51,7 +51,8 @@ def note_unread(notes: Notes, trace: Trace) -> None:
             process = trace.pid[rows]
             is_placed = is_unknown[process] & _placed(rows, trace.arguments.get(code))
             for pid, count in tuples(*np.unique(process[is_device[process] | is_placed], return_counts=True)):
-                _add(notes, category if category != "unknown" else processes[pid] or "an unknown device", count)
+                what = category if category != "unknown" else processes[pid] or "an unknown device"
+                notes.add(CODE, f"{PREFIX}{what[: bounds.CATEGORY]}{SUFFIX}", count)
     for phase in ("B", "E"):
         message = "begin/end events (ph B and E) are not paired, so they have no duration"
         notes.add("unread-phase", message, trace.is_in_phase(phase).sum())
@@ -61,10 +62,6 @@ def note_overhead(notes: Notes, durations: Int64) -> None:
     """Add up the profiler's own work, whose events last int64[n] ns."""
     message = "µs of the profiler's own work are in the recording: calls that waited for it took longer"
     notes.add("profiler-overhead", message, int(durations[durations > 0].sum(dtype=np.float64) / 1000))
-
-
-def _add(notes: Notes, what: str, count: int) -> None:
-    notes.add(CODE, f"{PREFIX}{what[: bounds.CATEGORY]}{SUFFIX}", count)
 
 
 def _placed(rows: Int64, arguments: Arguments | None) -> Bools:

@@ -63,12 +63,10 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
     notes.add("outside-steps", "GPU events were launched outside every step", np.count_nonzero(step == NO_STEP))
     device, stream = (trace.integer_column(number, *cat.GPU)[rows] for number in (ARGUMENT.device, ARGUMENT.stream))
-    start, end = trace.spans(rows)
     state = np.where(trace.name_matches(is_communication, rows), COMMUNICATES, COMPUTES)
     state[trace.category[rows] != cat.KERNEL] = COPIES
-    return GpuEvents(
-        rows=rows, start=start, end=end, device=device, stream=stream, launch=launch, state=state, step=step
-    )
+    spans = trace.spans(rows)
+    return GpuEvents(*spans, rows=rows, device=device, stream=stream, launch=launch, state=state, step=step)
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
