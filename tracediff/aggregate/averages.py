@@ -145,7 +145,7 @@ def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[Used
     for number in sorted(run.ranks):
         files = _with_used(traces, run.ranks[number])
         steps = [step for file, (profile, used) in enumerate(files) for step in _steps_of(profile, used, number, file)]
-        means[number] = sum(step.period_ns for step in steps) / max(len(steps), 1)
+        means[number] = sum(step.period_ns for step in steps) / len(steps)
         if len(run.ranks) > 1:
             communication[number] = sum(_communication_ns(profile, used) for profile, used in files)
         every += steps
@@ -309,7 +309,7 @@ def communication_us(traces: TraceSet) -> dict[int, float]:
     out: dict[int, list[float]] = defaultdict(list)
     for _, rank, files, steps in files_of_ranks(traces):
         total = sum(_communication_ns(profile, used) for profile, used in files)
-        out[rank].append(total / max(steps, 1) / 1000)
+        out[rank].append(total / steps / 1000)
     means = {rank: sum(runs) / len(runs) for rank, runs in sorted(out.items())}
     return means if any(means.values()) else {}
 
@@ -363,7 +363,7 @@ def typical_step(traces: TraceSet, steps: RunSteps) -> TypicalStep | None:
 
     It is one of ``steps`` where any file kept the events of such a one.
     """
-    median = float(np.median([step.period_ns for run in steps.values() for step in run] or [0]))
+    median = float(np.median([step.period_ns for run in steps.values() for step in run]))
     used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
     candidates = (
         (run.name, rank, profile, timeline)

@@ -200,8 +200,6 @@ def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run)
         late=np.zeros(m, np.int64),
     )
     some = np.flatnonzero(collective >= 0)
-    if not len(some):
-        return match
     start = operations.start[some] - clocks.offset[operations.rank[some]]
     order = np.lexsort((operations.rank[some], start, collective[some]))
     some, start = some[order], start[order]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import distinct, group_by, tuples
+from tracediff.arrays import all_none, distinct, group_by, tuples
 from tracediff.formatting import time
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.manifest import CompiledKernel, GraphBreak, TorchLog
@@ -119,7 +119,7 @@ def _with_lines(profile: Profile, lines: Lines, has_line_of: dict[tuple[str, str
     has_line_of.update({(*call, ordinal): line_of_node[node] is not None for call, ordinal, node in rows})
     new = sorted({line for line in line_of_node.values() if line})
     codes = {line: len(profile.texts) + k for k, line in enumerate(new)}
-    own = np.full(len(calls.line) + 1, -1, np.int64)  # the last is of those without a parent
+    own = all_none(len(calls.line) + 1)  # the last is of those without a parent
     for node, line in line_of_node.items():
         own[node] = codes[line] if line else -1
     operators = np.flatnonzero(calls.kind == OP)

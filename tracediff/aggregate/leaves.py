@@ -89,8 +89,9 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
         for amount, name in zip(amounts[:, r], AMOUNTS, strict=True):
             np.add.at(amount, leaves, getattr(table, name)[rows].astype(np.float64))
     counts = [len(steps[run.name]) for run in traces.runs]
-    path, total, count = amounts / np.maximum(counts, 1)[:, None]
-    in_each = (in_steps_of == np.array(counts)[:, None]).all(axis=0)
+    steps_of_runs = np.array(counts)[:, None]
+    path, total, count = amounts / steps_of_runs
+    in_each = (in_steps_of == steps_of_runs).all(axis=0)
     return SetLeaves(list(index.numbers), path, total, count, counts, in_each, longest)
 
 

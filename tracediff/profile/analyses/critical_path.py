@@ -248,7 +248,7 @@ def _spans(events: list[int], others: _Spans, completions: Int64, device: Device
     """The spans of a walk, clipped to their periods."""
     start, end, returned = device.start, device.end, device.returned
     step, k, departure, before = np.array(events, np.int64).reshape(-1, 4).T
-    ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k])) if len(k) else k
+    ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k]))
     event = device.event[k]
     which, running, begin, stop = device.while_waiting(k, ready)
     waits = np.where(running >= 0, EVENT, np.where(before >= 0, BETWEEN, QUEUED)[which])
@@ -261,7 +261,7 @@ def _spans(events: list[int], others: _Spans, completions: Int64, device: Device
     begin = np.maximum(begin, completions[steps])
     lasting = np.flatnonzero(stop > begin)
     what, owner, begin, stop = what[lasting], owner[lasting], begin[lasting], stop[lasting]
-    free = np.where(device.before >= 0, end[device.before], start) if len(start) else start
+    free = np.where(device.before >= 0, end[device.before], start)
     queued = np.empty(len(start), np.int64)
     queued[device.event] = np.where(returned == ALWAYS, free, returned)
     return CriticalPath(

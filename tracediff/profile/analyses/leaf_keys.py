@@ -110,14 +110,14 @@ class Sources(Struct, dict=True):
         """(leaf of each source, of those that have one; columns of the keys of the leaves, in their order).
 
         Args:
-            others: sources beside operators, calls and GPU events. work: of the GPU events or, without a GPU, of the
-                operators by their position in the lane.
+            others: sources beside operators, calls and GPU events, at least one. work: of the GPU events or, without a
+                GPU, of the operators by their position in the lane.
         """
         gpu, ops = self.context.gpu, self.context.lanes.ops
         events = np.arange(len(gpu.rows))
         kinds = [
             (ops.rows, self._of_operators(work)),
-            (self.event + events, {"kind": np.full(len(events), GPU), **work} if len(events) else {}),
+            (self.event + events, {"kind": np.full(len(events), GPU), **work}),
             (others, self._of_others(others)),
         ]
         leaf_of: AnyArray = np.zeros(self.end, np.int32)
@@ -129,11 +129,9 @@ class Sources(Struct, dict=True):
                 leaf_of[sources] = code
                 leaf_count += len(first)
                 columns.append({name: own[name][first] if name in own else all_none(len(first)) for name in COLUMNS})
-        keys = {name: np.concatenate([np.zeros(0, np.int64), *(c[name] for c in columns)]) for name in COLUMNS}
+        keys = {name: np.concatenate([c[name] for c in columns]) for name in COLUMNS}
         code, first = combined(*keys.values())
-        return code.astype(np.int32)[leaf_of] if len(code) else leaf_of, {
-            name: column[first] for name, column in keys.items()
-        }
+        return code.astype(np.int32)[leaf_of], {name: column[first] for name, column in keys.items()}
 
     def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
         """The columns of operators and calls, by their position in the lane."""
@@ -157,7 +155,7 @@ class Sources(Struct, dict=True):
         kind = np.full(len(sources), PYTHON)
         name, callee = all_none(len(sources)), all_none(len(sources))
         rows = np.flatnonzero(sources <= self.nothing)
-        if len(rows) and len(context.lanes.python.rows):
+        if len(context.lanes.python.rows):
             row = sources[rows]
             caller, function = (rows_of[row] for rows_of in self._calls_of_program)
             caller = np.where(caller < 0, outside_torch(trace, context.lanes.python)[row], caller)
@@ -171,13 +169,9 @@ class Sources(Struct, dict=True):
         collective = trace.name_matches(is_host_collective, sources[noted])
         kind[noted], name[noted] = np.where(collective, SYNC, ANNOTATED), trace.name[sources[noted]]
         before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
-        if len(before):
-            is_gap, event = np.divmod(sources[before] - self.queue, len(context.gpu.rows))
-            launch = context.gpu.launch[event]
-            kind[before], name[before] = (
-                np.where(is_gap, BETWEEN, QUEUE),
-                np.where(launch >= 0, trace.name[launch], -1),
-            )
+        is_gap, event = np.divmod(sources[before] - self.queue, len(context.gpu.rows))
+        launch = context.gpu.launch[event]
+        kind[before], name[before] = np.where(is_gap, BETWEEN, QUEUE), np.where(launch >= 0, trace.name[launch], -1)
         scopes = np.flatnonzero(sources >= self.scope)
         kind[scopes], name[scopes] = (column[sources[scopes] - self.scope] for column in self.scopes[1:])
         kind[sources == self.unknown], kind[sources == self.start] = UNKNOWN, START
@@ -209,12 +203,10 @@ class Sources(Struct, dict=True):
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
     rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or is_loading(name)))
     rows = rows[trace.is_of(cat.HOST, rows) & (trace.dur[rows] > 0)]
-    if not len(rows):
-        return NOTHING, rows, rows
     compiles = trace.name_matches(lambda name: COMPILER in name, rows)
     captures = compiles & trace.name_matches(lambda name: CAPTURE in name, rows)
     loads = trace.name_matches(is_loading, rows) & (trace.category[rows] == cat.ANNOTATION)
-    painting, parts = NOTHING, [(rows[:0], rows[:0])]
+    painting, parts = NOTHING, list[tuple[Int64, Int64]]()
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]
         spans = union(*trace.spans(some))

@@ -159,7 +159,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     total, count = _added_up(totals, cells)
     path_ns, longest_ns, longest_at, instance = _added_up(on_path_cells, cells)
     rows = np.flatnonzero((path_ns > 0) | (total > 0) | (count > 0))
-    step, leaf = np.divmod(cells[rows], max(len(keys["kind"]), 1))
+    step, leaf = np.divmod(cells[rows], len(keys["kind"]))
     return LeafTable(
         step=step,
         **{name: column[leaf] for name, column in keys.items()},
@@ -192,7 +192,7 @@ def _cells(
     return_freed(len(context.trace))
     sources = Sources(context, path.blocked)
     leaf_of, keys = sources.keys(_others(sources, path), work)
-    leaves = max(len(keys["kind"]), 1)
+    leaves = len(keys["kind"])
     return_freed(len(context.trace))
 
     def summed(some: Totals) -> tuple[Int64, ...]:

@@ -74,7 +74,7 @@ SIMPLE_ARGUMENT = late(r"L[a-z](n?\d+)E|(DF16b)|(DF16_)|([fdijlmxbha])")
 LENGTH = late(r"[1-9]\d{0,3}")
 """Before each identifier in a mangled name."""
 IDENTIFIER = late(r"^[\w.]+$")
-BEFORE_BRACKETS = late(r"[^<(]*")
+OPENING = late(r"[<(]")
 OWN_PARAMETERS = late(r"(?:Params|Args|Storage<\w+>)$")
 CLOSED_BY = {"<": ">", "(": ")", "{": "}", "[": "]"}
 BRACKET = late(r"[<({\[\]})>]")
@@ -172,9 +172,8 @@ def _component(part: str) -> tuple[str, list[str] | None, str | None]:
     """(name, template arguments, parameters) of ``name<arguments>(parameters)``; None where there are no such
     brackets.
     """
-    m = BEFORE_BRACKETS.match(part)
-    name = m[0].strip() if m else part
-    rest = part[len(m[0]) :] if m else ""
+    name, *_ = OPENING.split(part, 1)
+    rest = part[len(name) :]
     arguments = parameters = None
     if rest.startswith("<"):
         end = _closing(rest)
@@ -182,7 +181,7 @@ def _component(part: str) -> tuple[str, list[str] | None, str | None]:
         rest = rest[end + 1 :].strip()
     if rest.startswith("("):
         parameters = rest[1 : _closing(rest)].strip()
-    return name, arguments, parameters
+    return name.strip(), arguments, parameters
 
 
 def _closing(text: str) -> int:

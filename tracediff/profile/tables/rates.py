@@ -123,7 +123,7 @@ def rate_rows(context: Context) -> TableRows:
         ns * (has_flop & (units == MATRIX)),
         ns * (has_flop & (units == VECTOR)),
     ]
-    operator_name = np.where(operator >= 0, trace.name[ops.rows[operator]], -1) if len(ops.rows) else operator
+    operator_name = values_at(trace.name[ops.rows], operator)
     kinds, names = len(works), len(trace.names)
     label = np.where(work > 0, work, np.where(operator_name >= 0, kinds + operator_name, kinds + names + name))
 
