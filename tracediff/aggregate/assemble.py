@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.traceset import Run, TraceSet, in_steps, world_size
+from tracediff.aggregate.traceset import Run, TraceSet, in_steps
 from tracediff.arrays import distinct, group_by
 from tracediff.errors import TracediffError
 from tracediff.formatting import percent, plural, ranges
@@ -26,13 +26,12 @@ CODES = frozenset(("missing-ranks", "unequal-steps", "unequal-runs", "rank-witho
 """Codes of the notes that depend on the selected ranks and steps."""
 
 
-def usable_runs(runs: Iterable[Run], selection: Selection, ranks: frozenset[int] | None, notes: Notes) -> list[Run]:
+def usable_runs(runs: list[Run], selection: Selection, ranks: frozenset[int] | None, notes: Notes) -> list[Run]:
     """``runs`` without the files that have no used step, if others remain; what is missing is added to ``notes``.
 
     Args:
         ranks: those requested, None for all.
     """
-    runs = list(runs)
     everywhere = frozenset(rank for run in runs for rank in run.ranks)
     missing = sum(_missing(run, everywhere, ranks) for run in runs)
     notes.add(
@@ -52,12 +51,9 @@ def usable_runs(runs: Iterable[Run], selection: Selection, ranks: frozenset[int]
         "inputs",
         _odd_runs(runs, selection),
     )
-    if any(p.has_gpu for p in _files(runs)):
-        notes.add(
-            "rank-without-gpu",
-            "files have no GPU events, though other files of the set do",
-            sum(not p.has_gpu for p in _files(runs)),
-        )
+    lacks_gpu = [not p.has_gpu for p in _files(runs)]
+    if not all(lacks_gpu):
+        notes.add("rank-without-gpu", "files have no GPU events, though other files of the set do", sum(lacks_gpu))
     return runs
 
 
@@ -110,7 +106,7 @@ def _missing(run: Run, everywhere: frozenset[int], ranks: frozenset[int] | None)
     """
     if ranks is not None:
         return len(ranks - run.ranks.keys())
-    world = world_size(run)
+    world = run.world_size
     return max(world - sum(rank < world for rank in run.ranks), 0) if world else len(everywhere - run.ranks.keys())
 
 

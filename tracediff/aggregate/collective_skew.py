@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from tracediff.aggregate.averages import SetTable, files_of_ranks, weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
-from tracediff.aggregate.traceset import Run, TraceSet, world_size
+from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.arrays import (
     AnyArray,
     Bools,
@@ -189,7 +189,7 @@ def _possible(operations: Operations, collective: Int64, clocks: Clocks) -> Int6
 
 def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run) -> Matched:
     """The waits and arrivals of matched operations, on one clock."""
-    m, ranks, world = len(collective), len(run.ranks), world_size(run)
+    m, ranks, world = len(collective), len(run.ranks), run.world_size
     match = Matched(
         **asdict(operations),
         collective=collective,
@@ -200,15 +200,16 @@ def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run)
         late=np.zeros(m, np.int64),
     )
     some = np.flatnonzero(collective >= 0)
-    start = operations.start[some] - clocks.offset[operations.rank[some]]
-    order = np.lexsort((operations.rank[some], start, collective[some]))
-    some, start = some[order], start[order]
+    rank = operations.rank[some]
+    start = operations.start[some] - clocks.offset[rank]
+    order = np.lexsort((rank, start, collective[some]))
+    some, rank, start = some[order], rank[order], start[order]
     first = np.flatnonzero(changes(collective[some]))
     rank_count = np.diff(np.append(first, len(some)))
     last = first + rank_count - 1
     late = start[last] - start[last - 1]
-    unsure = clocks.uncertainty[operations.rank[some[last]]] + clocks.uncertainty[operations.rank[some[last - 1]]]
-    last_rank = np.where(late > unsure, operations.rank[some[last]], -1)
+    unsure = clocks.uncertainty[rank[last]] + clocks.uncertainty[rank[last - 1]]
+    last_rank = np.where(late > unsure, rank[last], -1)
     spread = np.repeat(np.arange(len(first)), rank_count)
     match.wait[some] = np.clip(start[last][spread] - start, 0, operations.ns[some])
     match.last[some], match.late[some] = last_rank[spread], late[spread]

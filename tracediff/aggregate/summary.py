@@ -4,12 +4,11 @@ comparison is made of two of them, an analysis of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median_low
 from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import (
@@ -163,8 +162,8 @@ def _file_names(traces: TraceSet) -> tuple[str, ...]:
     return tuple(f"{run.name}/{name}" for (run, *_), name in zip(traces.files, names, strict=True))
 
 
-def side_of(traces: TraceSet, steps: RunSteps) -> Side:
-    """What ``traces`` are made of; ``steps`` are the used steps by run."""
+def side_of(traces: TraceSet, steps: RunSteps, notes: Iterable[Note]) -> Side:
+    """What ``traces`` are made of; ``steps`` are the used steps by run, ``notes`` those beside the set's own."""
     profiles = traces.profiles
     torch, driver = (
         ", ".join(sorted(set(filter(None, versions)))) or None
@@ -180,7 +179,7 @@ def side_of(traces: TraceSet, steps: RunSteps) -> Side:
         whole_file=all(p.whole_file for p in profiles),
         has_gpu=traces.has_gpu,
         steps=steps,
-        notes=traces.notes,
+        notes=(*traces.notes, *notes),
         communication_us=communication_us(traces),
         rank_states=rank_states(traces),
         typical=typical_step(traces, steps),
@@ -242,17 +241,15 @@ class SetSummary(Struct, frozen=True, kw_only=True):
     def denominators(self) -> tuple[int, ...]:
         """Of all accounts: whatever puts them on one scale needs a common multiple."""
         accounts = self.steps.denominator, self.kernels.denominator, self.ops.denominator
-        tables = self.tables.values()
-        return *accounts, *(table.denominator for table in tables)
+        return *accounts, *(table.denominator for table in self.tables.values())
 
 
 def summarise(traces: TraceSet, steps: StepAverage) -> SetSummary:
     """The accounts of ``traces`` per used step, of which ``steps`` is that of the steps."""
-    side = side_of(traces, steps.runs)
     tables, notes = set_tables(traces)
     return SetSummary(
         traces=traces,
-        side=replace(side, notes=(*side.notes, *notes)),
+        side=side_of(traces, steps.runs, notes),
         steps=steps,
         kernels=kernel_average(traces),
         ops=op_average(traces),

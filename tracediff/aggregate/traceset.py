@@ -51,10 +51,10 @@ class Run(Struct):
         """Those of all its files."""
         return [profile for files in self.ranks.values() for profile in files]
 
-
-def world_size(run: Run) -> int:
-    """How many ranks the program of ``run`` has, as its files record; 0 where none does."""
-    return max((p.origin.world_size or 0 for p in run.profiles), default=0)
+    @property
+    def world_size(self) -> int:
+        """How many ranks its program has, as its files record; 0 where none does."""
+        return max((p.origin.world_size or 0 for p in self.profiles), default=0)
 
 
 class TraceSet(Struct, kw_only=True):

@@ -192,7 +192,6 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     launch = context.calls.position[gpu.launch].astype(np.int64)
     order = _order(trace, gpu, ops, launch, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]
-    has_launch = launch >= 0
     launched, returned = (np.append(times, ALWAYS)[launch] for times in (ops.start, ops.end))
     codes = [np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], gpu.stream[order])]
     stream, first = combined(*codes)
@@ -203,11 +202,10 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     lasting = np.flatnonzero(end > start)
     latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
     own_wait = trace.name_matches(is_awaited_copy, gpu.rows[order]) | np.append(context.calls.waits, False)[launch]
-    own_wait &= has_launch
-    returned_early = own_wait & (start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS)
-    returned[returned_early] = launched[returned_early] + thresholds.SUBMITTED_NS
-    returned[own_wait & ~returned_early] = start[own_wait & ~returned_early]
-    returned = np.minimum(returned, start)
+    own_wait &= launch >= 0
+    follows = start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS
+    submitted = np.where(follows, launched + thresholds.SUBMITTED_NS, start)
+    returned = np.minimum(np.where(own_wait, submitted, returned), start)
     waits = _recorded_waits(trace, streams)
     return DeviceEvents(
         event=order,
