@@ -290,10 +290,8 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
     """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
     denominator, weighted = weighted_files(traces)
     average = SetTable(denominator, schema=table_schema(name))
-    with_table = [(of_file, table) for of_file in weighted if (table := of_file[0].tables.get(name)) is not None]
-    for group in alike(
-        [of_file for of_file, _ in with_table], [table for _, table in with_table], [()] * len(with_table)
-    ):
+    files = [of_file for of_file in weighted if name in of_file[0].tables]
+    for group in alike(files, [profile.tables[name] for profile, _, _ in files], [()] * len(files)):
         table = group.table
         rows = in_steps(group.profile, table.step, group.used)
         (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))

@@ -46,13 +46,13 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     tasks, collectives, calls = (rows[where == name] for name in (HARDWARE, COLLECTIVES, CALLS))
     enqueues, dequeues = (rows[trace.category[rows] == category_code(trace, name)] for name in (ENQUEUE, DEQUEUE))
     connection, queued = integers(trace, ARGUMENT.correlation), integers(trace, "correlation_id")
-    category = trace.category.copy()
-    category[rows[np.isin(where, ASCEND.processes)]] = category_code(trace, MARKS)
+    category, mark = trace.category.copy(), category_code(trace, MARKS)
+    category[rows[np.isin(where, ASCEND.processes)]] = mark
     category[np.concatenate((calls, enqueues, dequeues))] = cat.KNOWN.index(ASCEND.calls[0])
     whole = trace.rows_named(WHOLE.match, collectives)
     category[whole] = cat.KERNEL
     in_whole = np.isin(connection[tasks], connection[whole]) & (connection[tasks] != MISSING)
-    category[tasks] = _of_tasks(trace, tasks, in_whole, category_code(trace, MARKS))
+    category[tasks] = _of_tasks(trace, tasks, in_whole, mark)
     refile(trace, category)
     _to_thread_of_operators(trace, calls)
     work = tasks[np.isin(category[tasks], cat.GPU)]
@@ -65,7 +65,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     join_to_launches(trace, device_rows, calls, enqueues, dequeues, connection, queued)
     if not len(calls):
         notes.add("calls-not-recorded", f"{ASCEND.name}: calls of CANN are not recorded (level 0), nor waits in them")
-    note_marks(notes, ASCEND.name, np.count_nonzero(category == category_code(trace, MARKS)))
+    note_marks(notes, ASCEND.name, np.count_nonzero(category == mark))
 
 
 def _of_tasks(trace: Trace, tasks: Int64, in_whole: Bools, mark: int) -> Codes:

@@ -175,8 +175,8 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Operato
     none = int(len(owners) > 0 and owners[0] < 0)
     owners = owners[none:]
     rows, outer = ops.rows[owners], ops.parent[owners]
-    partial = trace.name_matches(lambda name: name in PARTS, rows) & (outer >= 0)
-    partial[partial] = trace.name_matches(lambda name: name == WHOLE, ops.rows[outer[partial]])
+    partial = trace.name_matches(PARTS.__contains__, rows) & (outer >= 0)
+    partial[partial] = trace.name_matches(WHOLE.__eq__, ops.rows[outer[partial]])
     described = np.where(partial, ops.rows[outer], rows)
     texts = [
         trace.text_column(a, cat.CPU_OP)[described]
