@@ -55,7 +55,7 @@ def build_timeline(
         rows.append(place)
     lanes = [
         (what, lane, np.flatnonzero(_within(lane.start, lane.end, window)))
-        for what, lane in (("annotations", context.lanes.annotations), ("ops", context.lanes.ops))
+        for what, lane in (("annotations", context.lanes.annotations), ("ops", context.ops))
     ]
     threads = _threads(lanes, window)
     launching = marked(gpu.launch, len(trace) + 1)
@@ -212,7 +212,7 @@ def follow(context: Context, event: int) -> list[Linked]:
     """The launch chain of the event at row ``event``: GPU events, their launch, and the operators around it, innermost
     first.
     """
-    gpu, lane = context.gpu, context.lanes.ops
+    gpu, lane = context.gpu, context.ops
     on_gpu = np.flatnonzero(gpu.rows == event)
     launch = int(gpu.launch[on_gpu[0]]) if len(on_gpu) else event
     work = [event] if len(on_gpu) else gpu.rows[gpu.launch == launch][: bounds.EVENTS_OF_LAUNCH].tolist()

@@ -151,7 +151,7 @@ def events_of_work(traces: TraceSet, work: Set[Key], tree: CallTree) -> Select:
     """Selects the events of ``work``: keys of GPU events or, without a GPU, of operators, in ``tree`` of the set."""
 
     def select(context: Context, place: StepPlace) -> Int64:
-        keys, gpu, ops = work_keys_of(context), context.gpu, context.lanes.ops
+        keys, gpu, ops = work_keys_of(context), context.gpu, context.ops
         rows, step = (gpu.rows, gpu.step) if len(gpu.rows) else (ops.rows, context.steps.positions_at(ops.start))
         inside = np.flatnonzero(step == place.position)
         nodes = next(

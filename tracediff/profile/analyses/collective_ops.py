@@ -76,7 +76,7 @@ def collectives(context: Context) -> Collectives:
     start, end = trace.spans(rows)
     around = _around(trace, context.lanes.annotations, collective_of_scope, gpu.launch[kernels])
     annotation = np.concatenate((around, host))
-    records = _around(trace, context.lanes.ops, "record_param_comms".__eq__, gpu.launch[kernels])
+    records = _around(trace, context.ops, "record_param_comms".__eq__, gpu.launch[kernels])
     record = np.concatenate((records, all_none(len(host))))
     kinds, kind, size = _described(trace, rows, annotation, record)
     exposed = np.concatenate((_exposed_on_gpu(context, kernels), _exposed_on_host(context, host)))
@@ -262,7 +262,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     """int64[m]: how long each of the annotations ``rows`` is open while no thread is in an operator other than
     communication and no compute kernel runs.
     """
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     if not len(rows):
         return np.zeros(0, np.int64)
     speaks = trace.name_matches(lambda name: context.families.of_name(name) == COMMUNICATION)

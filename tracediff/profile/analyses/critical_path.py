@@ -114,16 +114,16 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
 
     def root_start(self, position: int) -> int:
         """ns at which the outermost scope around a position in the ops lane starts."""
-        return int(self.context.lanes.ops.start[self._roots[np.searchsorted(self._roots, position, side="right") - 1]])
+        return int(self.context.ops.start[self._roots[np.searchsorted(self._roots, position, side="right") - 1]])
 
     @cached_property
     def _roots(self) -> Int64:
-        return self.context.lanes.ops.roots
+        return self.context.ops.roots
 
     @cached_property
     def outermost(self) -> dict[int, Int64]:
         """Thread of `layers` → positions of its outermost operators and calls that have a duration."""
-        ops = self.context.lanes.ops
+        ops = self.context.ops
         some = np.flatnonzero((ops.depth == 0) & (ops.end > ops.start))
         return {thread: some[ops.thread[some] == thread] for thread in self.layers}
 
@@ -146,7 +146,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """
         out = all_none(len(times))
         for thread in reversed(self.layers):
-            scopes = rows_of(self.context.lanes.ops, self.outermost[thread])
+            scopes = rows_of(self.context.ops, self.outermost[thread])
             position = np.searchsorted(scopes.start, times, side="left") - 1
             out[np.append(scopes.end, ALWAYS)[position] >= times] = thread
         return out
@@ -156,13 +156,13 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """What the host as one did while no operator or call was open: a Python function or an annotation; while one
         was, the outermost.
         """
-        scopes = (rows_of(self.context.lanes.ops, self.outermost[thread]) for thread in self.layers)
+        scopes = (rows_of(self.context.ops, self.outermost[thread]) for thread in self.layers)
         outlines = [painted(lane.start, lane.end, lane.rows) for lane in scopes]
         return _layered([*outlines, self.context.collectives, self._beneath])
 
     def painting(self, thread: int, during: Intervals) -> Painting:
         """What a thread, or the host as one for WHOLE, does at each instant of ``during``, and anything elsewhere."""
-        ops = part_of(self.context.lanes.ops, during.start, during.end)
+        ops = part_of(self.context.ops, during.start, during.end)
         if thread != WHOLE:
             return _of_thread(ops, thread)
         beneath = [part.within(during.start[0], during.end[-1]) for part in (self.context.collectives, self._beneath)]
@@ -213,7 +213,7 @@ def _walk(context: Context, device: DeviceEvents, host: Host) -> tuple[list[int]
     events: list[int] = []
     others: _Spans = []
     start, end, cause, crossed = (c.tolist() for c in (device.start, device.end, device.cause, device.crossed))
-    threads, extend = context.lanes.ops.thread, events.extend
+    threads, extend = context.ops.thread, events.extend
     for step, (low, time) in enumerate(pairwise(context.completions.tolist())):
         k = _completing(context, device, step, time)
         launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
@@ -277,7 +277,7 @@ def _spans(events: list[int], others: _Spans, completions: Int64, device: Device
 
 
 def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     roots = ops.roots
     roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
     engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
@@ -308,7 +308,7 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
     """The thread that runs the step annotations, else the one with most time in operators and calls without autograd's
     threads; −1 if there is none.
     """
-    ops = context.lanes.ops
+    ops = context.ops
     steps_run: Counter[int] = Counter(context.trace.thread(context.steps.rows).tolist())
     if steps_run:
         return min(steps_run, key=lambda t: (-steps_run[t], rank[t]))
@@ -324,7 +324,7 @@ Wait = tuple[int, int, int]
 
 def _awaited(context: Context, device: DeviceEvents) -> list[Wait]:
     """The wait of every call that waited for a GPU event, in order of time."""
-    ops = context.lanes.ops
+    ops = context.ops
     own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), awaited_copies(context, device)))
     return sorted((*own, *copies, *_awaited_others(context, device), *_awaited_room(ops, device)))
 
@@ -346,7 +346,7 @@ def _awaited_own(ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
 
 def _awaited_others(context: Context, device: DeviceEvents) -> Iterator[Wait]:
     """Of calls that wait and launch nothing: the event that ended last within them."""
-    ops = context.lanes.ops
+    ops = context.ops
     syncs = {sync.call: sync for sync in recorded_syncs(context.trace, CALL_WAITS, device.streams)}
     calls = np.append(waiting_calls(context), emptying_calls(context, device))
     launches = marked(device.launch, len(ops.rows) + 1)

@@ -188,7 +188,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     Args:
         rank: thread → its place in an order that does not depend on that of the file.
     """
-    trace, gpu, ops = context.trace, context.gpu, context.lanes.ops
+    trace, gpu, ops = context.trace, context.gpu, context.ops
     launch = context.calls.position[gpu.launch].astype(np.int64)
     order = _order(trace, gpu, ops, launch, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]
@@ -255,7 +255,7 @@ def emptying_calls(context: Context, device: DeviceEvents) -> Int64:
     """Positions in the ops lane of the calls that give memory back and return when all that was launched before them
     has ended: they wait for that, though not by their name.
     """
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     calls = np.flatnonzero((trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_release, ops.rows))
     by_launch = np.argsort(device.launched, kind="stable")
     ended = np.append(ALWAYS, np.maximum.accumulate(device.end[by_launch]))
@@ -270,7 +270,7 @@ def awaited_copies(context: Context, device: DeviceEvents) -> Iterator[tuple[int
     """
     if context.calls.may_wait.any():
         return iter(())
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     copying = marked(_long_operators(context, copies_tensor), len(ops.rows))
     copies = np.flatnonzero(trace.category[context.gpu.rows[device.event]] == cat.MEMCPY)
     operators = values_at(nearest(ops, copying), device.launch[copies])
@@ -280,7 +280,7 @@ def awaited_copies(context: Context, device: DeviceEvents) -> Iterator[tuple[int
 
 def _long_operators(context: Context, matches: Callable[[str], bool]) -> Int64:
     """Positions of the operators of a name that take longer than to submit something."""
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     long = np.flatnonzero((trace.category[ops.rows] == cat.CPU_OP) & (ops.ns > thresholds.SUBMITTED_NS))
     return long[trace.name_matches(matches, ops.rows[long])]
 

@@ -88,7 +88,7 @@ class Sources(Struct, dict=True):
     @cached_property
     def waits(self) -> Bools:
         """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
-        trace, rows = self.context.trace, self.context.lanes.ops.rows
+        trace, rows = self.context.trace, self.context.ops.rows
         waits: Bools = self.context.calls.may_wait | trace.name_matches(reads_number, rows)
         waits[self.blocked] = True
         return waits
@@ -96,7 +96,7 @@ class Sources(Struct, dict=True):
     @cached_property
     def root_starts(self) -> Int64:
         """ns at which the outermost operators and calls start, ascending."""
-        ops = self.context.lanes.ops
+        ops = self.context.ops
         return np.sort(ops.start[ops.roots])
 
     @cached_property
@@ -113,7 +113,7 @@ class Sources(Struct, dict=True):
             others: sources beside operators, calls and GPU events, at least one. work: of the GPU events or, without a
                 GPU, of the operators by their position in the lane.
         """
-        gpu, ops = self.context.gpu, self.context.lanes.ops
+        gpu, ops = self.context.gpu, self.context.ops
         events = np.arange(len(gpu.rows))
         kinds = [
             (ops.rows, self._of_operators(work)),
@@ -135,7 +135,7 @@ class Sources(Struct, dict=True):
 
     def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
         """The columns of operators and calls, by their position in the lane."""
-        trace, ops, operator = self.context.trace, self.context.lanes.ops, self.context.calls.operator
+        trace, ops, operator = self.context.trace, self.context.ops, self.context.calls.operator
         name = trace.name[ops.rows]
         kind = np.full(len(ops.rows), OP, np.int8)
         kind[trace.is_of(cat.CALLS, ops.rows)] = CALL

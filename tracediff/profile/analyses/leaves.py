@@ -123,7 +123,7 @@ def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:
     """Of operators and calls outside of `scopes`, where they begin; at last of those that a border of a step or scope
     divides.
     """
-    ops, scopes = sources.context.lanes.ops, sources.scopes[0]
+    ops, scopes = sources.context.ops, sources.scopes[0]
     borders = np.concatenate(([ALWAYS], distinct(np.concatenate((edges, scopes.times[1:])))))
     step = last_up_to(edges, borders)
     counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
@@ -233,7 +233,7 @@ def _with_start(path: CriticalPath, context: Context) -> CriticalPath:
 def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:
     """The spans of the path in blocks of whole steps: what all are cut into may take as much as the trace."""
     steps = len(context.steps)
-    number = min(1 + len(context.lanes.ops.rows) // bounds.EVENTS_AT_ONCE, steps)
+    number = min(1 + len(context.ops.rows) // bounds.EVENTS_AT_ONCE, steps)
     block = path.step * number // steps
     yield from (np.flatnonzero(block == k) for k in range(number))
 
@@ -274,7 +274,7 @@ def _path_cells(cell: Int64, begin: Int64, ns: Int64, instance: Int64) -> tuple[
 
 def _following(context: Context, instance: Int64) -> Int64:
     """int64[r] code of the name of the outermost operator or call after each stretch of Python; −1 for others."""
-    ops = context.lanes.ops
+    ops = context.ops
     roots = sorted_by(ops.roots, ops.start)
     gap = -1 - instance
     with_root = np.flatnonzero((instance < 0) & (gap < len(roots)))

@@ -14,7 +14,7 @@ from tracediff.profile.kernels.families import Families
 from tracediff.profile.placement.calls import Calls, build_calls
 from tracediff.profile.placement.captures import Capture, with_replayed
 from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
-from tracediff.profile.placement.nesting import Lanes, Painting, build_lanes
+from tracediff.profile.placement.nesting import Lane, Lanes, Painting, build_lanes
 from tracediff.profile.placement.scopes import collective_waits
 from tracediff.profile.placement.steps import Steps, find_steps
 
@@ -39,6 +39,11 @@ class Context(Struct, frozen=True, kw_only=True):
     families: Families
     launching_node: Int64
     collectives: Painting
+
+    @property
+    def ops(self) -> Lane:
+        """The lane of operators and calls."""
+        return self.lanes.ops
 
 
 def build_context(

@@ -37,7 +37,7 @@ def work_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     """The keys of a file's work. Grids and blocks, which `launch_shape` refers to, are added to ``texts``."""
     if len(context.gpu.rows):
         return _kernel_keys(context, notes, texts)
-    rows = context.lanes.ops.rows
+    rows = context.ops.rows
     none = all_none(len(rows))
     return _keys(context.trace, rows, node=context.calls.node.astype(np.int64), launch_shape=none, ordinal=none + 1)
 
@@ -75,7 +75,7 @@ def _in_order(context: Context, events: Int64) -> Int64:
 
 def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
     """The GPU events of the file by their ``keys``; empty where it has none."""
-    trace, gpu, ops = context.trace, context.gpu, context.lanes.ops
+    trace, gpu, ops = context.trace, context.gpu, context.ops
     if not len(gpu.rows):
         return no_rows(WorkTable)
     around = values_at(ops.parent, context.calls.position[gpu.launch])
@@ -96,7 +96,7 @@ def host_work(context: Context, keys: WorkKeys, texts: list[str]) -> WorkTable:
     """The self time of the operators in the steps of a file without GPU events by their ``keys``, else empty; wrappers
     count as no work. The ids of threads, which `lane` refers to, are added to ``texts``.
     """
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     if len(context.gpu.rows):
         return no_rows(WorkTable)
     positions = np.flatnonzero(context.calls.operator)

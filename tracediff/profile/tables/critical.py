@@ -99,7 +99,7 @@ def _in_period(path: CriticalPath, context: Context, owners: dict[int, Labels], 
     """All time of the same kinds and names: GPU events; time in which at least one waits in a queue; self time of
     operators and calls on every thread; Python time of the host taken as one thread.
     """
-    gpu, ops, edges = context.gpu, context.lanes.ops, context.completions
+    gpu, ops, edges = context.gpu, context.ops, context.completions
     yield _by_step(gpu.start, gpu.end, owners[EVENT], edges)
     for label in distinct(owners[QUEUED]):
         some = owners[QUEUED] == label

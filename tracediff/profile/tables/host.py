@@ -77,7 +77,7 @@ def idle_rows(context: Context) -> TableRows:
 def _on_thread(context: Context, thread: int) -> Bools:
     """bool[rows of the trace + 1]: whether Python or an operator or call of ``thread``; the last is of no row."""
     is_on_thread = np.zeros(len(context.trace) + 1, bool)
-    for lane in (context.lanes.ops, context.lanes.python):
+    for lane in (context.ops, context.lanes.python):
         is_on_thread[lane.rows[lane.thread == thread]] = True
     return is_on_thread
 
@@ -160,7 +160,7 @@ SYNCHRONISATIONS = TableSchema(
 
 def synchronisation_rows(context: Context) -> TableRows:
     """Rows by call and call site; if one such call is inside another, only the outer counts."""
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_synchronising, ops.rows)
     waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
     step = context.steps.positions_at(ops.start[waiting])
@@ -179,7 +179,7 @@ def _innermost_of(
     """(code of the innermost ``most`` scopes of ``lane`` around each of the ops at ``positions`` whose names match
     ``matches``, the texts that the codes index).
     """
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     name = np.append(trace.name[lane.rows], -1)
     outer = np.append(lane.parent, -1)
     matching = np.append(nearest(lane, trace.name_matches(matches, lane.rows)), -1)
@@ -250,7 +250,7 @@ def module_rows(context: Context) -> TableRows:
     """Rows by module path; empty if the trace has no modules. Self times add up to those of all operators and calls in
     the steps.
     """
-    ops, calls, lane = context.lanes.ops, context.calls, module_lane(context.trace)
+    ops, calls, lane = context.ops, context.calls, module_lane(context.trace)
     of_call, recorded = paths_of(context.trace, lane)
     paths = {path: number for number, path in enumerate(recorded)}
     of_node = np.array(modules_of(tuples(calls.table.parent, calls.table.kind, calls.table.name), paths), np.int64)

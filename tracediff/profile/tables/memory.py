@@ -137,7 +137,7 @@ def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     """(int64[m] place of each event, the places' phase, operator and module)."""
     position, names = _operators(context, device), context.trace.names
     node = values_at(context.calls.node, position)
-    name = values_at(context.trace.name[context.lanes.ops.rows], position)
+    name = values_at(context.trace.name[context.ops.rows], position)
     code, first = combined(node, name)
     scopes = _scopes(context)
     number: dict[Place, int] = {}
@@ -152,7 +152,7 @@ def _operators(context: Context, device: Allocations) -> Int64:
     """int64[m] position in the ops lane of the operator that each allocation is attributed to, −1 for none: the
     innermost operator that does more than allocate, else the innermost.
     """
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     innermost = enclosing(ops, _threads(context, device), device.time)
     is_caller = context.calls.operator & ~trace.name_matches(ALLOCATES.match, ops.rows)
     position = values_at(nearest(ops, is_caller), innermost)
@@ -164,7 +164,7 @@ def _threads(context: Context, device: Allocations) -> Int64:
     """int64[m] thread code of each event in the ops lane's numbering: old profilers write the id of one thread both as
     text and as a number.
     """
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
 
     def text(code: int) -> tuple[str, ...]:
         return tuple(map(str, trace.ids_of(code)))

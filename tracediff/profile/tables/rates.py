@@ -97,7 +97,7 @@ def rate_rows(context: Context) -> TableRows:
     """Rows by kind of work, shapes and dtype; work without a formula by its operator. Times sum to the kernel account,
     or without a GPU to the operators' self times.
     """
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     on_gpu = len(context.gpu.rows) > 0
     position, step, ns, name = _items(context)
     charged = values_at(nearest(ops, _charged(context)), position)
@@ -143,7 +143,7 @@ def _items(context: Context) -> tuple[Int64 | Codes, Int64, Int64, Codes]:
     """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events; of the operators of a
     file without, their own positions and self times.
     """
-    trace, gpu, ops = context.trace, context.gpu, context.lanes.ops
+    trace, gpu, ops = context.trace, context.gpu, context.ops
     if len(gpu.rows):
         return context.calls.position[gpu.launch], gpu.step, gpu.ns, trace.name[gpu.rows]
     position = np.flatnonzero(context.calls.operator)
@@ -155,7 +155,7 @@ def _charged(context: Context) -> Bools:
     """bool[n]: operators with a formula for FLOPs without another such one inside, and those with traffic without the
     same one inside.
     """
-    trace, ops = context.trace, context.lanes.ops
+    trace, ops = context.trace, context.ops
     cpu_op = trace.category[ops.rows] == cat.CPU_OP
     heavy, light = (cpu_op & trace.name_matches(has_formula, ops.rows) for has_formula in (has_flop, has_traffic))
     base = numbered_texts(map(base_of, trace.names))[0][trace.name[ops.rows]]
