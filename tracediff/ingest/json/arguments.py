@@ -271,9 +271,7 @@ class ArgumentDecoder:
                 )
                 continue
             try:
-                fitted[field.name] = (
-                    raw if field.type is msgspec.Raw else msgspec.json.decode(raw, type=field.type, strict=False)
-                )
+                fitted[field.name] = msgspec.json.decode(raw, type=field.type, strict=False)
             except NOT_JSON:
                 notes.add("odd-arguments", f"argument {name} has an unexpected type and was dropped")
         return self.struct(**fitted)

@@ -134,8 +134,7 @@ class EventDecoder(Dictionaries, kw_only=True, dict=True):
         return base if keep.all() else {name: values[keep] for name, values in base.items()}, arguments
 
     def _of_plain(self, plain: Plain) -> Fields:
-        assert self._plain is not None  # who else found it?
-        codes, ids = self._plain.codes, self.ids.__getitem__
+        codes, ids = plain.reader.codes, self.ids.__getitem__
         base: Columns = {
             "ts": plain.ts,
             "dur": plain.dur,
@@ -148,8 +147,7 @@ class EventDecoder(Dictionaries, kw_only=True, dict=True):
         return base, plain.has, plain.id.__getitem__, partial(self._plain_columns, plain, base["category"])
 
     def _plain_columns(self, plain: Plain, category: Any, rows: dict[int, Int64]) -> dict[int, Columns]:
-        assert self._plain is not None
-        out = argument_columns(plain, self._plain, rows, category, self.texts.__getitem__)
+        out = argument_columns(plain, rows, category, self.texts.__getitem__)
         for code, columns in out.items():
             self._plain_arguments.setdefault(code, {}).update(dict.fromkeys(columns))
             out[code] = {name: column for name, column in columns.items() if self._keeps(code, name)}

@@ -48,10 +48,11 @@ class Plain(EventColumns, kw_only=True):
     """The plain events of a chunk, as the scanner numbers them: times are MISSING where absent, codes −1.
 
     Attributes:
-        id: int64[n], MISSING where absent. has: bool[n], whether the event has arguments.
+        reader: that numbered them. id: int64[n], MISSING where absent. has: bool[n], whether the event has arguments.
         arguments: number → (rows int32[k] in the chunk, values).
     """
 
+    reader: PlainReader
     id: Int64
     has: Bools
     arguments: dict[int, tuple[Codes, AnyArray]]
@@ -88,6 +89,7 @@ class PlainReader(Struct, dict=True):
             ts,
             dur,
             *(np.frombuffer(column, np.int32) for column in codes),
+            reader=self,
             id=flow,
             has=np.frombuffer(has, np.bool_),
             arguments={k: self._argument(k, *pair) for k, pair in arguments.items()},
@@ -157,16 +159,14 @@ def _is_call(category: bytes) -> bool:
     return cat.RENAMED.get(name, name) in CALL_CATEGORIES
 
 
-def argument_columns(
-    plain: Plain, reader: PlainReader, rows: dict[int, Int64], category: Codes, text_code: Numbering
-) -> dict[int, Columns]:
+def argument_columns(plain: Plain, rows: dict[int, Int64], category: Codes, text_code: Numbering) -> dict[int, Columns]:
     """Of each category, the columns of its arguments, as long as its ``rows``.
 
     Args:
         category: int32[n]; events that are in none of ``rows`` are left out. text_code: gives the codes of text
             arguments.
     """
-    out: dict[int, Columns] = {code: {} for code in rows}
+    reader, out = plain.reader, {code: Columns() for code in rows}
     place = np.full(len(category), -1)
     for members in rows.values():
         place[members] = np.arange(len(members))
