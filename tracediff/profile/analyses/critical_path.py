@@ -8,7 +8,7 @@ host back to the last synchronising call in which the host waited for a GPU even
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -103,14 +103,14 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         layers: threads that the host as one is made of, those that come first first; the last is the one of the steps.
         waited: int64[w] positions in the ops lane of calls, or operators, that waited for a GPU event.
-        returns: thread, or WHOLE → (times in ascending order, the GPU event (of `Device`) that ended then and that a
-            call of the thread waited for).
+        returns: thread, or WHOLE → (time, the GPU event (of `Device`) that ended then and that a call of the thread
+            waited for) in ascending order.
     """
 
     context: Context
     layers: list[int]
     waited: Int64
-    returns: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    returns: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def root_start(self, position: int) -> int:
         """ns at which the outermost scope around a position in the ops lane starts."""
@@ -131,9 +131,9 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """(when, which): the last GPU event that a call waited for and that ended at ``time`` or before; only before
         where the walk has ``jumped`` to one at that time, since an event without duration leads back to its call.
         """
-        times, events = self.returns.get(thread, ([], []))
-        position = (bisect_left if jumped == time else bisect_right)(times, time) - 1
-        return (times[position], events[position]) if position >= 0 else (0, -1)
+        waits = self.returns.get(thread, [])
+        position = bisect_left(waits, (time if jumped == time else time + 1,)) - 1
+        return waits[position] if position >= 0 else (0, -1)
 
     def is_collective(self, sources: Int64) -> Bools:
         """bool[m]: which of ``sources``, rows of the trace, are collectives that it waits for."""
@@ -293,9 +293,7 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     codes = ops.thread[calls].tolist()
     for (time, k, _), code, current_thread in zip(awaited, codes, current_threads.tolist(), strict=True):
         for key in (code, WHOLE) if current_thread == code else (code,):
-            times, events = host.returns.setdefault(key, ([], []))
-            times.append(time)
-            events.append(k)
+            host.returns.setdefault(key, []).append((time, k))
     return host
 
 

@@ -241,7 +241,7 @@ def compiled_calls(trace: Trace, calls: Calls, lanes: Lanes, texts: list[str]) -
     same graph in every step is none of them.
     """
     ops, annotations = lanes.ops, lanes.annotations
-    runs = lane_of(trace, trace.rows_named(CALL_OF_GRAPH.match, annotations.rows), Notes())
+    runs = lane_of(trace, trace.rows_named(CALL_OF_GRAPH.match, annotations.rows))
     if not len(runs.rows):
         return no_rows(CompiledCalls)
     around = enclosing(runs, ops.thread, ops.start)

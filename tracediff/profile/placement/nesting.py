@@ -91,10 +91,13 @@ def build_lanes(trace: Trace, notes: Notes) -> Lanes:
     return Lanes(*lanes)
 
 
-def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
-    """The lane made of the complete events ``rows``."""
+def lane_of(trace: Trace, rows: Int64, notes: Notes | None = None) -> Lane:
+    """The lane made of the complete events ``rows``; what is wrong with those of a whole category is added to
+    ``notes``.
+    """
     if not len(rows):
         return no_rows(Lane)
+    notes = notes or Notes()
     rows, thread = _outer_first(trace, rows, trace.thread(rows))
     start, recorded = trace.spans(rows)
     parent, end, depth = _nest(thread, start, recorded)

@@ -26,7 +26,6 @@ from tracediff.arrays import (
     values_at,
 )
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
@@ -89,7 +88,7 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     """The phase, annotation and module of every operator and call."""
     modules = module_lane(trace)
     module_of, module_paths = paths_of(trace, modules)
-    users = lane_of(trace, trace.rows_named(_is_users, annotations.rows), Notes())
+    users = lane_of(trace, trace.rows_named(_is_users, annotations.rows))
     user_of, user_paths = paths_of(trace, users)
 
     phase = _phases(trace, ops, annotations)
@@ -107,9 +106,9 @@ def _is_users(annotation: str) -> bool:
 
 
 def module_lane(trace: Trace) -> Lane:
-    """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
+    """The calls of nn.Modules."""
     rows = trace.complete((cat.PYTHON, cat.ANNOTATION))
-    return lane_of(trace, trace.rows_named(MODULE_SCOPE.match, rows), Notes())
+    return lane_of(trace, trace.rows_named(MODULE_SCOPE.match, rows))
 
 
 def host_collectives(trace: Trace, lanes: Lanes) -> Int64:
@@ -121,7 +120,7 @@ def collective_waits(trace: Trace, lanes: Lanes) -> Painting:
     """Where the host does nothing recorded until a collective ends that a thread of its own carries out, as of gloo: by
     the collective. What such a thread does within it is part of it.
     """
-    collectives = lane_of(trace, host_collectives(trace, lanes), Notes())
+    collectives = lane_of(trace, host_collectives(trace, lanes))
     outermost = lanes.ops.roots
     around = enclosing(collectives, lanes.ops.thread[outermost], lanes.ops.start[outermost])
     others = outermost[around < 0]
