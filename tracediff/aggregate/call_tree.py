@@ -32,9 +32,9 @@ class Call(Struct):
         parent: position of its parent, −1 for a phase.
         kind: phase, annotation, module or op. name: as recorded; of a phase its name.
         shapes: input shapes as recorded, None where they are not. ordinal: among equal siblings.
-        label: what it is paired by: the match name; of a module its class and ordinal among siblings of that class.
         types, strides: dtypes and strides of its inputs as recorded, None where they are not.
         line: the code outside of torch that it runs for, ``model.py(12): forward``; None where unknown.
+        label: what it is paired by: the match name; of a module its class and ordinal among siblings of that class.
         count, total, self_ns: numerators per step of an operator: occurrences, duration, self time.
     """
 
@@ -43,10 +43,10 @@ class Call(Struct):
     name: str
     shapes: str | None
     ordinal: int
-    label: str = ""
     types: str | None = None
     strides: str | None = None
     line: str | None = None
+    label: str = ""
     count: int = 0
     total: int = 0
     self_ns: int = 0
@@ -174,7 +174,7 @@ def _merge_nodes(tree: CallTree, position_of_key: dict[Key, int], alike_calls: A
         if position is None:
             position = position_of_key[key] = len(tree.calls)
             own = _text(profile, types), _text(profile, strides), _text(profile, line)
-            tree.calls.append(Call(*key, types=own[0], strides=own[1], line=own[2]))
+            tree.calls.append(Call(*key, *own))
         call = tree.calls[position]
         call.count += weight * count
         call.total += weight * total
