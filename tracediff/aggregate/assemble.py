@@ -26,65 +26,30 @@ CODES = frozenset(("missing-ranks", "unequal-steps", "unequal-runs", "rank-witho
 """Codes of the notes that depend on the selected ranks and steps."""
 
 
-def usable_runs(runs: list[Run], selection: Selection, ranks: frozenset[int] | None, notes: Notes) -> list[Run]:
-    """``runs`` without the files that have no used step, if others remain; what is missing is added to ``notes``.
-
-    Args:
-        ranks: those requested, None for all.
+def _leave_out_stepless(traces: TraceSet, notes: Notes) -> None:
+    """Leave out the files that have no used step, if others remain, so that one damaged file does not stop the
+    analysis. A file without steps is not one step if other files have steps.
     """
-    everywhere = frozenset(rank for run in runs for rank in run.ranks)
-    missing = sum(_missing(run, everywhere, ranks) for run in runs)
-    notes.add(
-        "missing-ranks",
-        "ranks have no file: the step time is that of the slowest rank present",
-        missing,
-    )
-    runs = _without_stepless(runs, selection, notes)
-    notes.add(
-        "unequal-steps",
-        "steps are missing from the files of some ranks: their times come from the ranks that have them",
-        sum(_unequal(run, selection) for run in runs),
-    )
-    notes.add(
-        "unequal-runs",
-        "runs do another amount of work per step than most runs of the set: they are not runs of the same program and "
-        "inputs",
-        _odd_runs(runs, selection),
-    )
-    lacks_gpu = [not p.has_gpu for p in _files(runs)]
-    if not all(lacks_gpu):
-        notes.add("rank-without-gpu", "files have no GPU events, though other files of the set do", sum(lacks_gpu))
-    return runs
-
-
-def _files(runs: list[Run]) -> list[Profile]:
-    return [profile for run in runs for profile in run.profiles]
-
-
-def _without_stepless(runs: list[Run], selection: Selection, notes: Notes) -> list[Run]:
-    """``runs`` without the files that have no used step, so that one damaged file does not stop the analysis. A file
-    without steps is not one step if other files have steps.
-    """
-    files = _files(runs)
+    files = traces.profiles
     stepped = any(not p.whole_file for p in files)
-    good = {id(p) for p in files if selection.used(p).any() and not (stepped and p.whole_file)}
+    good = {id(p) for p in files if traces.selection.used(p).any() and not (stepped and p.whole_file)}
     if not good or len(good) == len(files):
-        return runs
+        return
     notes.add(
         "without-steps",
         "files have none of the used steps, though other files of the set do, and were left out",
         len(files) - len(good),
     )
-    for run in runs:
+    for run in traces.runs:
         run.ranks = {
             rank: remaining for rank, files in run.ranks.items() if (remaining := [p for p in files if id(p) in good])
         }
-    return [run for run in runs if run.ranks]
+    traces.runs = [run for run in traces.runs if run.ranks]
 
 
-def _odd_runs(runs: list[Run], selection: Selection) -> int:
+def _odd_runs(traces: TraceSet) -> int:
     """The number of runs whose work per used step differs in count from the median run's."""
-    counts = [_work_per_step(run, selection) for run in runs]
+    counts = [_work_per_step(run, traces.selection) for run in traces.runs]
     middle = median_low(counts) if counts else 0.0
     return sum(abs(count - middle) > thresholds.OTHER_RUN * middle for count in counts)
 
@@ -246,7 +211,27 @@ def complete(traces: TraceSet, ranks: frozenset[int] | None, recorded: Iterable[
     """
     for profile in traces.profiles:
         notes.update(profile.notes)
-    traces.runs = usable_runs(traces.runs, traces.selection, ranks, notes)
+    everywhere = frozenset(traces.ranks)
+    notes.add(
+        "missing-ranks",
+        "ranks have no file: the step time is that of the slowest rank present",
+        sum(_missing(run, everywhere, ranks) for run in traces.runs),
+    )
+    _leave_out_stepless(traces, notes)
+    notes.add(
+        "unequal-steps",
+        "steps are missing from the files of some ranks: their times come from the ranks that have them",
+        sum(_unequal(run, traces.selection) for run in traces.runs),
+    )
+    notes.add(
+        "unequal-runs",
+        "runs do another amount of work per step than most runs of the set: they are not runs of the same program and "
+        "inputs",
+        _odd_runs(traces),
+    )
+    lacks_gpu = [not p.has_gpu for p in traces.profiles]
+    if not all(lacks_gpu):
+        notes.add("rank-without-gpu", "files have no GPU events, though other files of the set do", sum(lacks_gpu))
     _check_usable(traces, ranks, recorded)
     traces.notes = tuple(notes.list())
 
