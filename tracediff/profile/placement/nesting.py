@@ -277,7 +277,7 @@ class Painting(Struct, frozen=True):
 
     def within(self, start: int, end: int) -> Painting:
         """The same from ``start`` to ``end``; before and after that what is there may go on."""
-        first = max(int(np.searchsorted(self.times, start, side="right")) - 1, 0)
+        first = int(np.searchsorted(self.times, start, side="right")) - 1
         last = int(np.searchsorted(self.times, end, side="left"))
         times = self.times[first : last + 1].copy()  # with where the last row ends, since one row alone is nothing
         times[:1] = ALWAYS
