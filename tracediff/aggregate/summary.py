@@ -139,9 +139,8 @@ class Side(Struct, frozen=True, kw_only=True):
     def graph_breaks(self) -> tuple[str, ...] | None:
         """Where and why the graph broke in the last compiled run; None without a manifest or a log that says."""
         runs = [r.compile for r in self.manifest.runs if r.compile] if self.manifest else []
-        if runs:
-            return tuple(map(str, runs[-1].graph_breaks))
-        return tuple(map(str, self.torch_log.graph_breaks)) if self.torch_log else None
+        latest = runs[-1] if runs else self.torch_log
+        return tuple(map(str, latest.graph_breaks)) if latest else None
 
     @property
     def recompiles(self) -> tuple[str, ...] | None:
