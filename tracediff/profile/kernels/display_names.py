@@ -74,7 +74,7 @@ SIMPLE_ARGUMENT = late(r"L[a-z](n?\d+)E|(DF16b)|(DF16_)|([fdijlmxbha])")
 LENGTH = late(r"[1-9]\d{0,3}")
 """Before each identifier in a mangled name."""
 IDENTIFIER = late(r"^[\w.]+$")
-OPENING = late(r"[<(]")
+FIRST_BRACKET = late(r"[<(]")
 OWN_PARAMETERS = late(r"(?:Params|Args|Storage<\w+>)$")
 CLOSED_BY = {"<": ">", "(": ")", "{": "}", "[": "]"}
 BRACKET = late(r"[<({\[\]})>]")
@@ -172,7 +172,7 @@ def _component(part: str) -> tuple[str, list[str] | None, str | None]:
     """(name, template arguments, parameters) of ``name<arguments>(parameters)``; None where there are no such
     brackets.
     """
-    name, *_ = OPENING.split(part, 1)
+    name, *_ = FIRST_BRACKET.split(part, 1)
     rest = part[len(name) :]
     arguments = parameters = None
     if rest.startswith("<"):
