@@ -3,7 +3,7 @@
 from io import StringIO
 
 import pytest
-from build_trace import BACKWARD, annotation, document, op, python, step, write
+from build_trace import BACKWARD, annotation, document, kernel, op, python, step, write
 from rich.console import Console
 
 from tracediff.engine import load_sets
@@ -555,6 +555,19 @@ def test_work_that_changes_alike_is_a_change_of_the_machine(tmp_path, factors, d
             f"the same work takes {1 / factor:.3g} × the time, all of it alike: the machine"
             in facts(comparison)["uniform"]
         )
+
+
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_gpu_work_without_operators_that_changes_alike_is_the_clocks(tmp_path, is_alike):
+    def kernels(factors):
+        names = "sgemm", "softmax_warp_forward", "layer_norm_kernel", "reduce_kernel", "elementwise_kernel"
+        events = [(names[k], 5_000 * k, 500 * factor, k + 1) for k, factor in enumerate(factors)]
+        return document([kernel(*event, grid=[8, 1, 1], block=[64, 1, 1]) for event in events])
+
+    after = kernels([1.6, 1.5, 1.7, 1.6, 1.55] if is_alike else [1, 5, 1, 1, 1])
+    paths = [str(write(tmp_path / f"{k}.json", trace)) for k, trace in enumerate((kernels([1] * 5), after))]
+    text = facts(compare_sets(*load_sets(paths), force=True)).get("uniform", "")
+    assert bool(text) == is_alike == ("the GPU (its clocks)" in text)
 
 
 def test_where_all_work_takes_longer_alike_it_is_one_cause_and_the_machines_are_next(tmp_path):

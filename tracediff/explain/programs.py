@@ -217,14 +217,16 @@ def _phases(tree: CallTree) -> list[str]:
 
 
 def same_inputs(trees: Trees) -> float:
-    """The part (0–1) of both sides' self time of calls that both make with inputs of these dtypes and strides."""
+    """The part (0–1) of both sides' self time of calls that both make with inputs of these dtypes and strides; all of
+    it where no calls are recorded, of which the kernels' names tell.
+    """
     sides = [Counter[tuple[str, str | None, str | None]]() for _ in trees]
     for ns, tree in zip(sides, trees, strict=True):
         for call in tree.calls:
             ns[call.label, call.types, call.strides] += call.self_ns
     whole = sum(sum(side.values()) for side in sides)
     both = sides[0].keys() & sides[1].keys()
-    return sum(side[key] for side in sides for key in both) / max(whole, 1)
+    return sum(side[key] for side in sides for key in both) / whole if whole else 1.0
 
 
 ModulePath = tuple[str, ...]
