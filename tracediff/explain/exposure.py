@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tracediff import thresholds
 from tracediff.arrays import Floats
-from tracediff.explain.facts import Fact, wait_of
+from tracediff.explain.facts import OTHER_STREAM, Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, QUEUE, SINGLES, START, Leaves
 from tracediff.explain.lines import Line, Lines, label_of
 from tracediff.explain.tree import Node, common
@@ -120,21 +120,29 @@ def _within_reach(
     """(``own`` as far as it can reach the step, see `Remainder.reach`): ``own`` of what ``moved``, each in a part
     of the path; ``waiting``: what is launched and not started.
     """
-    if QUEUE in slack:
-        own = _scaled(own, _room(own[waiting], slack[QUEUE]), waiting)
-    reach = {part: _room(own[part_of == part], slack[part]) for part in np.unique(part_of) if part in slack}
-    for part, factor in reach.items():
-        own = _scaled(own, factor, part_of == part)
-    left = _left(own, moved, part_of, facts)
-    for part, factor in left.items():
-        own = _scaled(own, factor, part_of == part)
-    return own, {part: factor * reach.get(part, 1.0) for part, factor in left.items()}
+    reach, work = {}, ~waiting
+    for part in np.unique(part_of[work]):
+        if part in slack:
+            reach[part] = _room(own[work & (part_of == part)], slack[part])
+            own = _scaled(own, reach[part], work & (part_of == part))
+    if QUEUE in slack:  # which follows from what the host does
+        beside = np.maximum(slack[HOST] - _sums(own[work & (part_of == HOST)]), 0.0)
+        own = _scaled(own, _room(own[waiting], np.minimum(slack[QUEUE], beside)), waiting)
+    for which in (waiting, work):
+        left = _left(own[which], float((moved - own).sum()), facts)
+        own = _scaled(own, left, which)
+    return own, {part: left * reach.get(part, 1.0) for part in np.unique(part_of)}
 
 
 def _room(own: Floats, most: Floats) -> Floats:
     """How much of what is less, and of what is more, of ``own`` there is room for in ``most``: float64[2], 0 to 1."""
-    sums = np.array([-own[own < 0].sum(), own[own > 0].sum()])
+    sums = _sums(own)
     return np.asarray(np.minimum(np.divide(most, sums, out=np.ones(2), where=sums > 0), 1.0))
+
+
+def _sums(own: Floats) -> Floats:
+    """float64[2]: what is less, and what is more, in all."""
+    return np.array([-own[own < 0].sum(), own[own > 0].sum()])
 
 
 def _scaled(own: Floats, part: Floats, which: NDArray[np.bool_]) -> Floats:
@@ -142,20 +150,14 @@ def _scaled(own: Floats, part: Floats, which: NDArray[np.bool_]) -> Floats:
     return np.where(which, own * np.where(own > 0, part[1], part[0]), own)
 
 
-def _left(own: Floats, moved: Floats, part_of: NDArray[np.object_], facts: Sequence[Fact]) -> dict[str, Floats]:
-    """How much is left of what is less, and of what is more, in each part, once what is exposed in another part in
-    place of it is taken off; all of it if one side alone waits for the GPU, which exposes by itself.
+def _left(own: Floats, exposure: float, facts: Sequence[Fact]) -> Floats:
+    """How much is left of what is less, and of what is more, once the ``exposure`` of all parts is taken off what it
+    would offset; all of it if a fact tells why work is exposed: one side alone waits for the GPU, or overlaps streams.
     """
-    of_part = {part: float((moved - own)[part_of == part].sum()) for part in np.unique(part_of)}
-    exposure = sum(of_part.values())
-    along = sum(ns for ns in of_part.values() if ns * exposure > 0)
-    is_of_wait, out = bool(wait_of(facts, exposure)), {}
-    for part, ns in of_part.items():
-        its_own = ns * exposure / along if ns * exposure > 0 else 0.0  # of what does not cancel
-        opposed = abs(float(own[(part_of == part) & (own * exposure < 0)].sum()))
-        left = max(0.0, 1 - abs(exposure - its_own) / opposed) if opposed and not is_of_wait else 1.0
-        out[part] = np.array([left, 1.0] if exposure > 0 else [1.0, left])
-    return out
+    opposed = abs(float(own[own * exposure < 0].sum()))
+    by_itself = bool(wait_of(facts, exposure)) or any(fact.code == OTHER_STREAM for fact in facts)
+    left = max(0.0, 1 - abs(exposure) / opposed) if opposed and not by_itself else 1.0
+    return np.array([left, 1.0] if exposure > 0 else [1.0, left])
 
 
 def _in_order(lines: Sequence[Line], own: Sequence[float], change: float) -> list[tuple[Line, float]]:

@@ -147,7 +147,10 @@ def explanation_of(explanation: Explanation | None, sides: Pair[Side]) -> json_t
         json_types.DiffExplanation,
         explanation,
         facts=[filled(json_types.FactRow, fact) for fact in explanation.facts],
-        lines=[filled(json_types.CauseRow, cause, **line_values[id(cause.node)]) for cause in explanation.causes],
+        lines=[
+            filled(json_types.CauseRow, cause, trail=list(cause.trail), **line_values[id(cause.node)])
+            for cause in explanation.causes
+        ],
         tree=_node(explanation.root, ROOT, thresholds.WRITTEN_NODE * scale_of(explanation.root), line_values),
     )
 
@@ -193,7 +196,7 @@ def _known(cause: Cause, sides: Pair[Side]) -> dict[str, Any]:
     """What a line and its node say of a cause."""
     return {
         "amount": cause.amount,
-        "reasons": cause.reasons,
+        "reasons": list(cause.reasons),
         "significance": filled(json_types.LineSignificance, cause.significance, result=cause.significance.time_change),
         "first": _first(cause, sides),
     }

@@ -49,7 +49,7 @@ BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
 ROWS, LEAST_ROWS = 8, bounds.WORK_ROWS
 """Rows of changed work: as many of these as fit on the screen."""
-LINES, LEAST_LINES = bounds.CAUSE_ROWS, 2
+LINES = bounds.CAUSE_ROWS
 """Lines of causes: as many as fit."""
 SHORT, SCREEN = 24, 30
 """Lines of a screen: rows give way to the first, all else to the second."""
@@ -144,7 +144,7 @@ def _shorter(screen: Screen) -> Iterator[Screen]:
     least = replace(screen, rows=LEAST_ROWS)
     yield from (replace(least, detailed=number) for number in range(LINES - 1, -1, -1))
     yield from (replace(least, rows=rows, detailed=0) for rows in range(LEAST_ROWS - 1, 0, -1))
-    yield from (replace(least, rows=1, lines=number, detailed=0) for number in range(LINES - 1, LEAST_LINES - 1, -1))
+    yield from (replace(least, rows=1, lines=number, detailed=0) for number in range(LINES - 1, 0, -1))
 
 
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
