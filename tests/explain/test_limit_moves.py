@@ -227,6 +227,32 @@ def test_another_stream_is_named_only_if_work_overlaps_there(tmp_path):
         assert [fact.code for fact in comparison.explanation.facts if fact.code == "other-stream"] == expected
 
 
+def reducing(folder, name, compute):
+    """Sets of steps whose GPU computes for ``compute`` µs and reduces for 160 beside it; the host waits for both."""
+    out, begin = [], 0
+    for s in range(4):
+        took = max(compute, 160)
+        for i, (operator, kernel_name, us) in enumerate(
+            (("aten::mm", "sgemm", compute), ("record_param_comms", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 160))
+        ):
+            number, now = 2 * s + i + 1, begin + 10 * i
+            out += [op(operator, now, 8), call("cudaLaunchKernel", now + 2, 2, number)]
+            out.append(kernel(kernel_name, begin + 40, us, number, stream=7 + 13 * i, grid=[8, 1, 1], block=[64, 1, 1]))
+        out += [op("aten::item", begin + 30, 12 + took), call("cudaStreamSynchronize", begin + 31, 10 + took)]
+        out.append(step(s + 1, begin, took + 45))
+        begin += took + 45
+    write(folder / name / "trace.json", document(out))
+    return str(folder / name)
+
+
+def test_work_that_comes_to_hide_communication_accounts_for_what_is_left(tmp_path):
+    """Of 100 µs more the step waited 60 already, for communication that takes as long."""
+    sides = reducing(tmp_path, "before", 100), reducing(tmp_path, "after", 200)
+    for change, (control, test) in ((40, sides), (-40, sides[::-1])):
+        (row,) = read_path(compared(control, test).explanation).rows
+        assert (row.cause.label, row.times.own) == ("aten::mm (gemm)", pytest.approx(change, abs=2))
+
+
 def test_what_streams_gain_is_not_taken_off_another_kernel(tmp_path):
     """A product runs beside the other one, which saves 200 µs, and the optimizer takes 300 longer: both are said."""
     before = streams_of(tmp_path, "before", overlap=False, optimizer=100)

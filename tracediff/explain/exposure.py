@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from tracediff import thresholds
 from tracediff.arrays import Floats
-from tracediff.explain.facts import OTHER_STREAM, Fact, wait_of
+from tracediff.explain.facts import Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, QUEUE, SINGLES, START, Leaves
 from tracediff.explain.lines import Line, Lines, label_of
 from tracediff.explain.tree import Node, common
 from tracediff.pair import Pair
+from tracediff.profile.kernels.families import COMMUNICATION
 
+ALL = np.ones(2)
+"""Of what is less, and of what is more."""
 HOST_WORK = "op", "python", "annotated", "loading", "compiling"
 """Kinds of leaves in which the host works; calls of the driver may wait for the GPU as well."""
 
@@ -75,19 +78,23 @@ def account(
     waiting = np.array([*(QUEUE in line.chain for line in lines.shown), *(False for _ in rests)], bool)
     moved = np.array([*(line.node.change for line in lines.shown), *(rest.change for rest in rests)])
     work = np.array([*(_own(line.node.work, line.node) for line in lines.shown), *(_own(r.change, r) for r in rests)])
-    own, reach = _within_reach(work, moved, part_of, waiting, slack, facts)
+    own, reach = _within_reach(work, part_of, waiting, slack)
+    for which in (waiting, ~waiting):
+        exposed = {part: float((moved - own)[part_of == part].sum()) for part in parts}
+        left = _left(np.where(which, own, 0.0), part_of, exposed, _of_communication(root), facts)
+        for part, factor in left.items():
+            own = _scaled(own, factor, which & (part_of == part))
+    reach = {part: left[part] * reach.get(part, ALL) for part in parts}
     if np.abs(moved - own).max(initial=0.0) < thresholds.WORTH_A_LINE * lines.scale:
         own = moved
-    longer = dict.fromkeys(parts, 0.0)
-    for line in lines.others:
-        part = line.chain[0]
-        longer[part] += max(line.node.work, 0.0) * float(reach[part][1])
     remainders = {}
     for part, ns in zip(parts, own[number:].tolist(), strict=True):
         exposure = float((moved - own)[part_of == part].sum())
+        others = (line.node.work for line in lines.others if line.chain[0] == part)
+        longer = sum(max(us, 0.0) for us in others) * float(reach[part][1])
         remainders[part] = Remainder(
-            longer_us=longer[part] / 1000,
-            shorter_us=(ns - longer[part]) / 1000,
+            longer_us=longer / 1000,
+            shorter_us=(ns - longer) / 1000,
             exposure_us=exposure / 1000,
             exposed=_exposed(root.children[part], exposure),
             reach=Pair(*reach[part].tolist()),
@@ -109,29 +116,32 @@ def _rest(others: Sequence[Line], part: str) -> Node:
     return rest
 
 
+def _of_communication(root: Node) -> float:
+    """How much more communication is exposed: what ranks wait in anyway hides work, or is hidden, as another part."""
+    gpu = root.children.get(GPU)
+    node = gpu.children.get(COMMUNICATION) if gpu is not None else None
+    return float(node.change - _own(node.change, node)) if node is not None else 0.0
+
+
 def _within_reach(
     own: Floats,
-    moved: Floats,
     part_of: NDArray[np.object_],
     waiting: NDArray[np.bool_],
     slack: Mapping[str, Floats],
-    facts: Sequence[Fact],
 ) -> tuple[Floats, dict[str, Floats]]:
-    """(``own`` as far as it can reach the step, see `Remainder.reach`): ``own`` of what ``moved``, each in a part
-    of the path; ``waiting``: what is launched and not started.
+    """(``own``, each in a part of the path, as far as the other part leaves it; see `Remainder.reach`); ``waiting``:
+    what is launched and not started, which follows from what the host does.
     """
-    reach, work = {}, ~waiting
-    for part in np.unique(part_of[work]):
+    reach = {}
+    for part in np.unique(part_of[~waiting]):
         if part in slack:
-            reach[part] = _room(own[work & (part_of == part)], slack[part])
-            own = _scaled(own, reach[part], work & (part_of == part))
-    if QUEUE in slack:  # which follows from what the host does
-        beside = np.maximum(slack[HOST] - _sums(own[work & (part_of == HOST)]), 0.0)
+            mine = ~waiting & (part_of == part)
+            reach[part] = _room(own[mine], slack[part])
+            own = _scaled(own, reach[part], mine)
+    if QUEUE in slack:
+        beside = np.maximum(slack[HOST] - _sums(own[~waiting & (part_of == HOST)]), 0.0)
         own = _scaled(own, _room(own[waiting], np.minimum(slack[QUEUE], beside)), waiting)
-    for which in (waiting, work):
-        left = _left(own[which], float((moved - own).sum()), facts)
-        own = _scaled(own, left, which)
-    return own, {part: left * reach.get(part, 1.0) for part in np.unique(part_of)}
+    return own, reach
 
 
 def _room(own: Floats, most: Floats) -> Floats:
@@ -150,14 +160,27 @@ def _scaled(own: Floats, part: Floats, which: NDArray[np.bool_]) -> Floats:
     return np.where(which, own * np.where(own > 0, part[1], part[0]), own)
 
 
-def _left(own: Floats, exposure: float, facts: Sequence[Fact]) -> Floats:
-    """How much is left of what is less, and of what is more, once the ``exposure`` of all parts is taken off what it
-    would offset; all of it if a fact tells why work is exposed: one side alone waits for the GPU, or overlaps streams.
+def _left(
+    own: Floats,
+    part_of: NDArray[np.object_],
+    exposed: Mapping[str, float],
+    communication: float,
+    facts: Sequence[Fact],
+) -> dict[str, Floats]:
+    """How much is left of what is less, and of what is more, of ``own`` in each part, once what is ``exposed`` in
+    another part, or of ``communication``, in place of it is taken off; all of it if one side alone waits for the GPU,
+    which exposes by itself.
     """
-    opposed = abs(float(own[own * exposure < 0].sum()))
-    by_itself = bool(wait_of(facts, exposure)) or any(fact.code == OTHER_STREAM for fact in facts)
-    left = max(0.0, 1 - abs(exposure) / opposed) if opposed and not by_itself else 1.0
-    return np.array([left, 1.0] if exposure > 0 else [1.0, left])
+    exposure = sum(exposed.values())
+    apart = {part: ns - communication * (part == GPU) for part, ns in exposed.items()}
+    along = sum(ns for ns in (*apart.values(), communication) if ns * exposure > 0)
+    is_of_wait, out = bool(wait_of(facts, exposure)), {}
+    for part, ns in apart.items():
+        its_own = ns * exposure / along if ns * exposure > 0 else 0.0  # of what does not cancel
+        opposed = abs(float(own[(part_of == part) & (own * exposure < 0)].sum()))
+        left = max(0.0, 1 - abs(exposure - its_own) / opposed) if opposed and not is_of_wait else 1.0
+        out[part] = np.array([left, 1.0] if exposure > 0 else [1.0, left])
+    return out
 
 
 def _in_order(lines: Sequence[Line], own: Sequence[float], change: float) -> list[tuple[Line, float]]:
