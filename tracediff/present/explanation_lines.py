@@ -32,7 +32,7 @@ from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, Unit, plural
 from tracediff.pair import Pair
 from tracediff.patterns import late
-from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, is_visible, read_path, together
+from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, read_path, together
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
@@ -180,13 +180,12 @@ def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> Ex
 
 
 def _exchange(path: ReadPath, part: PathPart) -> str:
-    """How much more of the part is exposed, and of which others less; of these nothing, unless they are all."""
-    us, unit = part.times.exposure, path.unit
-    others = [one for one in path.exposed if one.times.exposure * us < 0]
-    if not is_visible(us, unit) or (us < 0 and others):
+    """How much more of the part is exposed in place of which others; what does not cancel is a row."""
+    us = part.times.exposure
+    others = [path.name_of(one) for one in path.exposed if one.times.exposure < 0]
+    if us <= 0 or part not in path.exposed or not others:
         return ""
-    less = f", {' and '.join(map(path.name_of, others))} less" if others else ""
-    return f"{unit.plain(abs(us))} {part.times.exposed}{less}"
+    return f"{path.unit.plain(us)} more exposed, {' and '.join(others)} less"
 
 
 def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:

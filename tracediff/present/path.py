@@ -251,9 +251,9 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[StepPart]:
 
 def _exposed(part: PathPart, unit: Unit) -> StepPart:
     """What of a part of the path is only exposed."""
-    times, in_all = part.times, part.times.in_all(unit)
-    is_opposed = bool(in_all) and times.exposure * times.every.delta < 0
-    what = ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{in_all}", part.mostly)))
+    times = part.times
+    in_all = times.in_all(unit) if times.exposure * times.every.delta >= 0 else ""  # which other work changes
+    what = ", ".join(filter(None, (in_all, part.mostly)))
     return StepPart(f"{part.work}, {times.exposed}", times.exposure, what, (part.label,))
 
 
