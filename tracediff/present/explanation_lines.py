@@ -180,12 +180,12 @@ def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> Ex
 
 
 def _exchange(path: ReadPath, part: PathPart) -> str:
-    """How much more of the part is exposed in place of which others; what does not cancel is a row."""
+    """How much of the part is exposed in place of which others; what does not cancel is a row."""
     us = part.times.exposure
     others = [path.name_of(one) for one in path.exposed if one.times.exposure < 0]
     if us <= 0 or part not in path.exposed or not others:
         return ""
-    return f"{path.unit.plain(us)} more exposed, {' and '.join(others)} less"
+    return f"{path.unit.plain(us)} of it exposed in place of {' and '.join(others)}"
 
 
 def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:
