@@ -139,8 +139,8 @@ def _within_reach(
             reach[part] = _room(own[mine], slack[part])
             own = _scaled(own, reach[part], mine)
     if QUEUE in slack:
-        beside = np.maximum(slack[HOST] - _sums(own[~waiting & (part_of == HOST)]), 0.0)
-        own = _scaled(own, _room(own[waiting], np.minimum(slack[QUEUE], beside)), waiting)
+        room = np.maximum(slack[HOST] - _sums(own[~waiting & (part_of == HOST)]), 0.0)
+        own = _scaled(own, _room(own[waiting], np.minimum(slack[QUEUE], room)), waiting)
     return own, reach
 
 
