@@ -8,6 +8,7 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.pair import Pair
 from tracediff.present.answer import answer_of
+from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.next_command import next_command
 
 SQUARE = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
@@ -133,6 +134,7 @@ def test_causes_of_a_mean_that_contradicts_the_median_say_so(tmp_path):
     """One step of the first side lasts very long."""
     comparison = compared(tmp_path, waiting(10, 10, 140_000, 10, 10), waiting(*[30_000] * 5), length=20_000)
     assert comparison.verdict.difference.endswith("per step by the median")
+    assert explanation_table(comparison.explanation).total.label == "mean step"
     assert answer_of(comparison).because.startswith("The mean is shorter because of ")
     assert " ms (mean " in answer_of(comparison).verdict
     assert " µs" not in answer_of(comparison).verdict

@@ -227,9 +227,11 @@ def reading(waits):
 def test_who_waits_for_the_gpu_in_each_step_is_said(tmp_path):
     comparison = compared(tmp_path, {"before": reading(waits=False), "after": reading(waits=True)})
     facts = {fact.code: fact.text for fact in comparison.explanation.facts}
-    assert facts[NEW_WAIT] == "only after waits for the GPU in aten::_local_scalar_dense (1 time)"
+    assert facts[NEW_WAIT] == "only after waits for the GPU in aten::_local_scalar_dense (1 time per step)"
     answer = answer_of(comparison)
-    assert "waiting for the GPU (+60.0 µs: only after does in aten::_local_scalar_dense (1 time))" in answer.why
+    assert (
+        "waiting for the GPU (+60.0 µs: only after does in aten::_local_scalar_dense (1 time per step))" in answer.why
+    )
     assert not any("waits for the GPU" in text for text in answer.unlike)  # the sentence says it
     turned = compared(tmp_path / "turned", {"before": reading(waits=True), "after": reading(waits=False)})
     assert "only before waits" in {fact.code: fact.text for fact in turned.explanation.facts}[NEW_WAIT]

@@ -135,8 +135,9 @@ class Explanation:
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
         root: the whole tree. leaves: what it is built from. gpu_work: the significance of all GPU work.
         differing: the operators that are not called as often.
-        period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
-            profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
+        period: what it is the time of: a step, the mean one, or without steps a file.
+        profiled: whether it is of the steps that were profiled; else of GPU work and idle time without the profiler,
+            which changes them in the other direction.
         ranks: of how many ranks it explains one. of_rank: which one, in words; empty of a single one.
     """
 
@@ -235,13 +236,21 @@ def explain(
         scale_us=lines.scale / 1000,
         root=root,
         leaves=leaves,
-        period="whole file" if comparison.is_whole_file else "step",
+        period=_period(comparison, profiled=leaves is profiled),
         profiled=leaves is profiled,
         ranks=max(len(side.ranks) for side in sides),
         of_rank=_of_rank(sides),
         gpu_work=next(iter(_significance(gpu_work, leaves, noise_floor)), UNTESTED),
         differing=differing,
     )
+
+
+def _period(comparison: Comparison, *, profiled: bool) -> str:
+    """What the explanation is of: the mean is named where the verdict is of medians."""
+    if comparison.is_whole_file:
+        return "whole file"
+    is_of_medians = comparison.verdict.is_of_medians or comparison.believed_unprofiled is not None
+    return "mean step" if profiled and is_of_medians else "step"
 
 
 def _without_profiler(comparison: Comparison, leaves: Leaves) -> Leaves | None:

@@ -180,7 +180,7 @@ def is_hidden(changed: float, waited: float, whole: float) -> bool:
     return abs(changed) >= least * whole and abs(waited) < least * abs(changed)
 
 
-def new_wait(leaves: Leaves, sides: Sides) -> list[Fact]:
+def new_wait(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     """new-wait: only one side waits for the GPU in some operator, or call outside of any, of each step, so that its
     host does not run ahead; or gives memory back to the driver, which waits for the GPU, too.
     """
@@ -195,13 +195,13 @@ def new_wait(leaves: Leaves, sides: Sides) -> list[Fact]:
         elif leaves.kinds[i] == "sync" and not is_host_collective(name):
             number[op or str(leaves.chains[i][-1])] += leaves.count[:, i]
     facts = []
-    for side, label in enumerate(s.label for s in sides):
+    for side, label in enumerate(comparison.labels):
         new = [(n[side], where) for where, n in number.items() if n[side] >= 1 and not n[1 - side]]
         if new:
             times, where = max(new)
             places = ("", where) if side else (where, "")
             waits = MAY_WAIT if is_release(where) else WAITS
-            text = f"only {label}{waits} in {where} ({plural(float(times), 'time')})"
+            text = f"only {label}{waits} in {where} ({plural(float(times), 'time')} {comparison.basis})"
             facts.append(Fact(NEW_WAIT, text, *places))
     return facts
 

@@ -124,7 +124,7 @@ def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, sa
         *other_ranks(leaves, sides),
         *late_rank(sides),
         *of_compilers,
-        *new_wait(leaves, sides),
+        *new_wait(leaves, comparison),
     )
 
 

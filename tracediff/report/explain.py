@@ -112,7 +112,7 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
 def _of_the_path(comparison: Comparison, explanation: Explanation, name: str, most: int) -> list[str]:
     """The step, or the part of the critical path, or what of it is exposed, that is called ``name``, with its parts."""
     path, unit, effect = read_path(explanation), unit_of(explanation), f"effect on the {explanation.period}"
-    if name == explanation.period:
+    if name in ("step", explanation.period):
         step = together(part.times for part in path.parts.values())
         of_parts = (_part(unit, path.name_of(part), part.times, part.times.delta) for part in path.parts.values())
         return [f"{name}: {unit.change(*step.path)}", *of_parts]
