@@ -36,7 +36,7 @@ def test_the_answer_fits_the_terminal_and_one_screen(width):
     assert len(lines) <= (30 if width >= 100 else 34)
     assert lines[0].startswith("eager → compile · CPU")
     assert any("per step" in line for line in lines)
-    (step, *_) = [line for line in lines if line.startswith("step ")]
+    (step, *_) = [line for line in lines if line.startswith("mean step ")]
     assert width < 100 or "0 ns unexplained" in step
 
 
