@@ -133,6 +133,7 @@ def gpu_rank(path, rank, compute_us, period_us=(1000, 1000, 1000)):
     for n, period in enumerate(period_us):
         events += [step(n, start, period), call("cudaLaunchKernel", start, 5, 2 * n)]
         events += [call("cudaLaunchKernel", start + 5, 5, 2 * n + 1), kernel("sgemm", start + 10, compute_us, 2 * n)]
+        events.append(call("cudaDeviceSynchronize", start + 11, period - 12))
         ready = start + 10 + compute_us
         events.append(kernel("ncclDevKernel_AllReduce", ready, start + period - ready, 2 * n + 1))
         start += period
@@ -167,6 +168,18 @@ def test_a_late_rank_is_explained_by_what_it_does(tmp_path):
         next_command(comparison, "tracediff compare a b")
         == "tracediff explain a b --rank 1 'gemm kernels without operator'"
     )
+
+
+def test_waiting_for_a_late_rank_says_what_that_rank_does(tmp_path):
+    """The only step of each file begins where its recording does, and rank 0's lasts longest."""
+    for name, late_us in (("even", 300), ("late", 900)):
+        for rank, compute_us, more in ((0, 300, 400), (1, late_us, 0)):
+            gpu_rank(tmp_path / name, rank, compute_us, period_us=[late_us + 100 + more])
+    sides = load(tmp_path / "even"), load(tmp_path / "late")
+    for (control, test), change in ((sides, "+600"), (sides[::-1], "−600")):
+        because = answer_of(compare_sets(control, test)).because
+        assert because.startswith(f"Because of communication: ncclDevKernel_AllReduce ({change} µs")
+        assert f"includes waiting for rank 1: gemm: sgemm {change} µs" in because
 
 
 def gloo_rank(path, rank, prepared_us, period_us, launched_us=None):

@@ -8,6 +8,7 @@ from math import isclose
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import ANNOTATION
+from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.ops import Op
 from tracediff.explain.amounts import Trees
@@ -228,15 +229,10 @@ def repeated(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> 
     """repeated: what is annotated, and changes the step, such as steps of optimizers, that a side calls more often, of
     how many modules of a class it calls more, and in which modules it makes all operator calls several times as often.
     """
-    texts, settings, trees = [], [], comparison.trees
-    least = thresholds.WORTH_A_LINE * max(comparison.step_time.period)
-    for op in sorted(comparison.ops, key=lambda op: -abs(op.total.delta)):
-        name = op.raw_name.partition("#")[2] or op.raw_name
-        per_step = [number / tree.denominator for number, tree in zip(op.count, trees, strict=True)]
-        is_large = name.endswith(STEP) or abs(op.total.delta) >= least
-        if op.category == ANNOTATION and is_large and all(per_step) and not isclose(*per_step):
-            texts.append(f"{name} {counts(*per_step)} times {comparison.basis}")
-            settings.append(often(name, *per_step))
+    texts, settings = [], []
+    for name, per_step in _repeated_annotations(comparison):
+        texts.append(f"{name} {counts(*per_step)} times {comparison.basis}")
+        settings.append(often(name, *per_step))
     for module, numbers, factor in repeated_modules(*classes):
         if factor == 1:
             texts.append(f"{module} {counts(*numbers)} modules")
@@ -246,6 +242,38 @@ def repeated(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> 
             number = f"{times(factor)} × the" if factor > 1 else f"{times(1 / factor)} × fewer"
             settings.append(f"with {number} operator calls in {module}")
     return [Fact(REPEATED, f"called more or less often: {listed(texts)}", setting=settings[0])] if texts else []
+
+
+def _repeated_annotations(comparison: Comparison) -> list[tuple[str, tuple[float, float]]]:
+    """(name, how often per step on both sides) of the steps of optimizers, and of other annotations whose time, or that
+    of the GPU work below them, is worth a line of the step: the largest first, of those called as often as each other
+    the one of the shortest name.
+    """
+    trees, least = comparison.trees, thresholds.WORTH_A_LINE * max(comparison.step_time.period)
+    launched = [work_below(tree) for tree in trees]
+    sizes: dict[tuple[float, float], list[tuple[bool, str, float]]] = defaultdict(list)
+    for op in comparison.ops:
+        name = op.raw_name.partition("#")[2] or op.raw_name
+        control, test = (number / tree.denominator for number, tree in zip(op.count, trees, strict=True))
+        if op.category != ANNOTATION or not (control and test) or isclose(control, test):
+            continue
+        change = max(abs(op.total.delta), abs(launched[1][op.raw_name] - launched[0][op.raw_name]))
+        if name.endswith(STEP) or change >= least:
+            sizes[control, test].append((name.endswith(STEP), name, change))
+    largest = sorted(sizes.items(), key=lambda item: -max(change for *_, change in item[1]))
+    return [(min(same, key=lambda one: (one[0], len(one[1])))[1], per_step) for per_step, same in largest]
+
+
+def work_below(tree: CallTree) -> Counter[str]:
+    """Annotation → time of the GPU work below it, over the denominator of ``tree``."""
+    time: Counter[str] = Counter()
+    for work in tree.work:
+        node = work.node
+        while node >= 0:
+            call = tree.calls[node]
+            time[call.name] += work.ns * (call.kind == "annotation")
+            node = call.parent
+    return time
 
 
 def _no_calls() -> CallsOfSides:

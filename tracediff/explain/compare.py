@@ -65,6 +65,7 @@ from tracediff.explain.facts import (
     WORK_DIFFERS,
     Fact,
 )
+from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.programs import examples_of, in_place
 from tracediff.explain.reasons import LAYOUTS, OtherInputs, other_inputs
 from tracediff.formatting import multiple, percent, plural
@@ -332,7 +333,26 @@ def _explained(comparison: Comparison, summaries: tuple[SetSummary, SetSummary],
         set_leaves(side.traces, tree, side.steps.runs) for side, tree in zip(summaries, comparison.trees, strict=True)
     )
     family_of = families.of_kernel if comparison.has_gpu else families.of_work
-    return explain(comparison, (control, test), family_of, judging.noise_floor)
+    late_work = _late_work(comparison, summaries, judging)
+    return explain(comparison, (control, test), family_of, judging.noise_floor, late_work)
+
+
+def _late_work(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> str:
+    """``host code in forward +6.1 ms``: what most of the change is of the rank that the others wait for on the side
+    that takes longer, compared alone; empty where nothing is, or where its steps are explained anyway.
+    """
+    change = comparison.step_time.period.delta
+    late = comparison.sides[int(change > 0)].late_rank
+    if late is None or any(late.rank == side.slowest_rank or late.rank not in side.ranks for side in comparison.sides):
+        return ""
+    control, test = (_of_ranks(summary.traces, {late.rank}) for summary in summaries)
+    alone = compare_sets(control, test, force=True, judging=judging)
+    explanation = alone.explanation
+    first = next(iter(explanation.causes), None) if explanation else None
+    if explanation is None or first is None or waits_for_ranks(first.chain):
+        return ""
+    is_most = first.delta_us * change > 0 and abs(first.delta_us) >= thresholds.MOSTLY * abs(comparison.us(change))
+    return f"{first.label} {explanation.leaves.step_unit.signed_text(first.delta_us)}" if is_most else ""
 
 
 def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Comparison:

@@ -175,12 +175,13 @@ class LineSources(Struct, frozen=True, dict=True):
 
     Attributes:
         comparison: the matched work, the call trees and what was recorded. leaves: what the lines are built from.
-        differing: the operators that are not called as often.
+        differing: the operators that are not called as often. late_work: see `explain`.
     """
 
     comparison: Comparison
     leaves: Leaves
     differing: Differing
+    late_work: str
 
     @cached_property
     def added_calls(self) -> Pair[dict[str, Counter[str]]]:
@@ -203,9 +204,10 @@ def explain(
     leaves_of_sides: tuple[SetLeaves, SetLeaves],
     family_of: Callable[[str, str | None], str],
     noise_floor: float,
+    late_work: str = "",
 ) -> Explanation:
     """Why the step of the test side takes longer or shorter; ``family_of``: (name, operator) → family. A relative
-    change up to ``noise_floor`` is none.
+    change up to ``noise_floor`` is none. ``late_work``: what changed in the rank that the others wait for, in words.
     """
     groups, sides = comparison.work.groups, comparison.sides
     profiled = pair(leaves_of_sides, groups, sides, family_of)
@@ -220,7 +222,7 @@ def explain(
     gpu_work = [root.children[GPU]] if GPU in root.children else []
     differing = differing_calls(comparison.trees)
     facts = facts_of(profiled, comparison, differing, same_vendor=same_vendor)
-    sources = LineSources(comparison, leaves, differing)
+    sources = LineSources(comparison, leaves, differing, late_work)
     rests = Rests(_without_event(lines.shown, leaves), _kinds(groups))
     slack = _slack(comparison, leaves) if leaves is profiled else {}
     accounted, remainders = account(lines, root, slack, facts)
@@ -263,11 +265,14 @@ def _without_profiler(comparison: Comparison, leaves: Leaves) -> Leaves | None:
     return leaves.without_profiler(unprofiled.medians.map(lambda us: 1000 * us))
 
 
-def _late(node: Node, comparison: Comparison) -> str:
-    """Whom the side waits for that takes longer in ``node``, which is communication."""
-    side = comparison.sides[int(node.change > 0)]
+def _late(node: Node, sources: LineSources) -> str:
+    """Whom the side waits for that takes longer in ``node``, which is communication, and for what."""
+    side = sources.comparison.sides[int(node.change > 0)]
     late = side.late_rank
-    return "other ranks" if late is None or late.rank == side.slowest_rank else f"rank {late.rank}"
+    if late is None or late.rank == side.slowest_rank:
+        return "other ranks"
+    is_along = node.change * sources.comparison.step_time.period.delta > 0
+    return f"rank {late.rank}{': ' if is_along and sources.late_work else ''}{sources.late_work if is_along else ''}"
 
 
 def _slack(comparison: Comparison, leaves: Leaves) -> dict[str, Floats]:
@@ -371,7 +376,7 @@ def _in_words(line: Line, what: str, reasons: set[str], sources: LineSources) ->
     if "phase" in reasons or (what in DONE_OFTEN and "count" in reasons):
         what = ""
     if waits_for_ranks(line.chain) and line.chain[0] != OPERATORS:  # which enqueue
-        waiting = f"includes waiting for {_late(node, sources.comparison)}"
+        waiting = f"includes waiting for {_late(node, sources)}"
         what = waiting if what in ("", UNKNOWN) else f"{what}; {waiting}"
     longer = int(node.total[1] > node.total[0])
     is_in_some = what and not node.total.all() and not leaves.in_each[longer, node.leaves].any()
