@@ -29,6 +29,24 @@ def test_a_size_that_kernels_do_not_like_is_named(tmp_path):
     assert "as many FLOPs in 4 × the time, sizes [64,32000] → [64,32003])" in answer_of(comparison).why
 
 
+@pytest.mark.parametrize(
+    ("strides", "layout"),
+    [
+        (FIRST, "channels_last"),
+        ([2 * 262144, 4096, 64, 1], "slice of a larger tensor"),
+        ([262144, 64, 4096, 1], "[262144, 64, 4096, 1]"),
+    ],
+)
+def test_the_layout_of_an_input_has_its_name(tmp_path, strides, layout):
+    def side(strides, took):
+        dims = {"Input Dims": [[64, 64, 64, 64]], "Input type": ["float"], "Input Strides": [strides]}
+        return [step(1, 0, 20), *launch(0, "gemm", took, 5, **dims)]
+
+    sides = {"before": side(LAST, 100), "after": side(strides, 400)}
+    (text,) = reasons(compared(tmp_path, sides)).values()
+    assert text.startswith(f"layout contiguous → {layout}")
+
+
 def test_the_amount_of_an_operator_with_a_helper_inside_is_its_own(tmp_path):
     """On one side, the operator fills a small buffer first."""
 

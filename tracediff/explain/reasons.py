@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, zip_longest
-from math import isclose
+from math import isclose, prod
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -292,10 +292,10 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
                 and after not in NO_TENSOR
             ):
                 plain = [
-                    SHORT_TYPES.get(value, value) if isinstance(value, str) else _layout(value)
+                    SHORT_TYPES.get(value, value) if isinstance(value, str) else _layout(value, shape)
                     for value in (before, after)
                 ]
-                return code, ARROW.join(plain)
+                return code, ARROW.join(plain if plain[0] != plain[1] else map(json.dumps, (before, after)))
     return None
 
 
@@ -349,14 +349,25 @@ def other_inputs(comparison: Comparison) -> OtherInputs:
 
 LAYOUTS = CONTIGUOUS, CHANNELS_LAST = "contiguous", "channels_last"
 """What PyTorch calls orders of dimensions."""
+SLICE = "slice of a larger tensor"
+"""What is in the order of its dimensions, and has gaps."""
 
 
-def _layout(strides: list[int]) -> str:
-    """The name of the order of dimensions of these ``strides``, or the strides."""
+def _layout(strides: list[int], sizes: list[int]) -> str:
+    """The name of the order in which a tensor of these ``sizes`` lies in memory, or its ``strides``."""
     if len(strides) >= 4 and strides[1] == 1:
         return CHANNELS_LAST
-    is_contiguous = strides[-1:] == [1] and strides == sorted(strides, reverse=True)
-    return CONTIGUOUS if is_contiguous else json.dumps(strides)
+    if strides[-1:] != [1] or strides != sorted(strides, reverse=True):
+        return json.dumps(strides)
+    has_gaps = any(
+        step != of_rest for size, step, of_rest in zip(sizes, strides, _contiguous(sizes), strict=False) if size != 1
+    )
+    return SLICE if has_gaps else CONTIGUOUS
+
+
+def _contiguous(sizes: list[int]) -> list[int]:
+    """The strides of a tensor of these ``sizes`` without gaps."""
+    return [prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
 def _memory(work: NodeWork) -> CauseReason | None:

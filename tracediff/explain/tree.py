@@ -323,15 +323,14 @@ def _finish(node: Node, may_replace: bool = True) -> None:
 
 def _replace(node: Node) -> None:
     sides: tuple[dict[Step, Node], dict[Step, Node]] = ({}, {})
+    has = [{child.label for child in node.children.values() if child.total[side]} for side in (0, 1)]
     for step, child in node.children.items():
-        if not child.total.all():
+        if child.label not in has[0] & has[1]:
             sides[int(child.total[1] > child.total[0])][step] = child
     ns = [sum(float(child.total.sum()) for child in side.values()) for side in sides]
     if not all(sides) or min(ns) < thresholds.WORTH_A_LINE * max(ns):  # next to nothing replaces nothing
         return
-    labels = [{child.label for child in side.values()} for side in sides]
-    both = labels[0] & labels[1]  # names nothing that was replaced
-    largest = [max(side.values(), key=lambda n: (n.label not in both, float(n.total.sum()), n.label)) for side in sides]
+    largest = [max(side.values(), key=lambda child: (float(child.total.sum()), child.label)) for side in sides]
     names = (with_more(first.label, len(side) - 1) for first, side in zip(largest, sides, strict=True))
     new = Node(ARROW.join(dict.fromkeys(names)), node.depth + 1, note=REPLACED)
     for step in (*sides[0], *sides[1]):
