@@ -358,15 +358,24 @@ def _operator(group: Group) -> str:
     """The operator of both sides; without GPU work the members themselves."""
     if group.call:
         return group.call.partition("(")[0]
-    before, after = map(operators_of, group.members)
+    before, after = operators_of(group.members)
     return f"{before} → {after}" if before and after and before != after else before or after
 
 
-def operators_of(members: Iterable[Member]) -> str:
-    """The first operator of one side, and how many more there are; empty of GPU work that none launched."""
-    names = dict.fromkeys(name for m in members if (name := m.op if m.category in GPU_WORK else m.name))
-    first = next(iter(names), "")
-    return with_more(first, len(names) - 1) if len(names) > 1 else display_name(first) if first else ""
+def operators_of(both: Pair[tuple[Member, ...]]) -> tuple[str, str]:
+    """The first operator of each side that the other has not, and how many more there are; of both sides where one has
+    no other. Empty of GPU work that none launched.
+    """
+    control, test = (
+        dict.fromkeys(name for m in members if (name := m.op if m.category in GPU_WORK else m.name)) for members in both
+    )
+    own = [name for name in control if name not in test], [name for name in test if name not in control]
+    before, after = own if all(own) or not (control and test) else [[*(control | test)]] * 2
+    return _first_of(before), _first_of(after)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    return "" if not names else with_more(names[0], len(names) - 1) if names[1:] else display_name(names[0])
 
 
 def _shapes(group: Group) -> str:

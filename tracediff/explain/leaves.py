@@ -366,7 +366,7 @@ def operator_of(group: Group) -> str:
         return display_name(match_name(op))
     if group.call:
         return display_name(match_name(group.call.split("(")[0]))
-    names = [operators_of(members) for members in group.members]
+    names = operators_of(group.members)
     if not any(names) or not all(group.members):
         return "".join(names)
     sides = [name or largest_kernel(members) for name, members in zip(names, group.members, strict=True)]
