@@ -130,7 +130,8 @@ def _missing(comparison: Comparison) -> list[Reason]:
     families = ", ".join(sorted({g.family for _, g in missing_work}))
     _, largest = max(missing_work, key=lambda entry: (entry[0], entry[1].name))
     operator = largest.call or largest.members.control[0].op or largest.name
-    rest = sum(op.count.test for op in comparison.ops if op.raw_name == operator.split("(")[0])
+    name = operator.split("(")[0]
+    rest = sum(op.count.test for op in comparison.ops if name in (op.raw_name, op.counted_as))
     message = f"{percent(share)} of control's work is missing on the test side: {events} per step ({families})"
     return [
         Reason(

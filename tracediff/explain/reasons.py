@@ -82,6 +82,8 @@ def of_single(
     events, on_both = float(node.count[single.side]) * periods, bool(node.count[0]) and node.count[0] == node.count[1]
     is_one = single.longest.ns >= thresholds.MOSTLY * float(node.path[single.side]) * periods
     longest, when = _in_unit(single.longest.ns, unit), ""
+    if float(node.total[single.side]) > (1 + thresholds.WORTH_A_LINE) * float(node.path[single.side]):
+        longest += " of the critical path"  # and more beside it
     if is_one and periods > 1:
         when = f", in one of {plural(periods, per)}"
     if is_code:

@@ -243,8 +243,8 @@ def _dominant(
         counts = leaves.count[:, leaf]
         if kind in NEVER or (is_call and counts.all() and counts[0] != counts[1]):
             continue
-        if leaves.total[side, leaf] < leaves.total[1 - side, leaf]:  # it explains nothing
-            continue
+        if leaves.total[side, leaf] < leaves.total[1 - side, leaf] or _changed_alike(leaves, leaf):
+            continue  # it explains nothing, or no more than the others
         ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
         of_leaf_ns = max(leaves.path[side, leaf], abs(leaves.path[1, leaf] - leaves.path[0, leaf]))
         if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * of_leaf_ns:
@@ -260,6 +260,17 @@ def _dominant(
             like_it = [one for one in by_run.values() if one.ns >= thresholds.MOSTLY * longest.ns]
             out[leaf] = Single(side, longest, len(like_it) == runs, others, others_ns, leaves.chains[leaf])
     return out
+
+
+def _changed_alike(leaves: Leaves, leaf: int) -> bool:
+    """Whether a leaf of both sides changed like all others of its operator."""
+    operator = leaves.chains[leaf][:3]
+    others = [i for i, chain in enumerate(leaves.chains) if chain[:3] == operator and i != leaf]
+    own, (before, after) = leaves.total[:, leaf], leaves.total[:, others].sum(axis=1)
+    if not (own.all() and before and after):
+        return False
+    change, expected = own[1] - own[0], own[0] * (after / before - 1)
+    return bool(abs(change - expected) <= thresholds.UNIFORM * abs(change))
 
 
 def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:

@@ -115,7 +115,7 @@ def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, sa
         *late_start(leaves),
         *(fact for fact in program if not (fact.code in (SAME_PROGRAM, AS_MUCH) and by_sizes)),  # which say more
         *by_sizes,
-        *_host_speed(leaves),
+        *_host_speed(leaves, comparison),
         *_one_module(leaves, comparison),
         *hidden_host(leaves),
         *(_changed_modules(trees) if same_vendor and not is_same else ()),
@@ -349,7 +349,7 @@ def _of_other_operators(leaves: Leaves, some: np.ndarray) -> np.ndarray:
     return np.array([operator != largest for operator in operators], bool)
 
 
-def _host_speed(leaves: Leaves) -> list[Fact]:
+def _host_speed(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     """host-speed: all calls that both sides make take longer or shorter, whatever operator they are of, by most of the
     step's change.
     """
@@ -363,9 +363,11 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     factor = _common_factor(leaves, is_same, is_same | is_other)
     if factor == 1:
         return []
-    text = f"all calls of both sides take the host {times(factor)} × the time: likely its clocks or load"
-    pace = _pace(factor)
-    return [Fact(HOST_SPEED, text, test=pace, ratio=factor, setting=f"on a host {pace}")]
+    is_of_profiler, pace = any(one.code == "profiler-flags" for one in comparison.comparability.reasons), _pace(factor)
+    what = "other profiler options, or its clocks or load" if is_of_profiler else "its clocks or load"
+    text = f"all calls of both sides take the host {times(factor)} × the time: likely {what}"
+    setting = "with other profiler options" if is_of_profiler else f"on a host {pace}"
+    return [Fact(HOST_SPEED, text, test=pace, ratio=factor, setting=setting)]
 
 
 def _pace(factor: float) -> str:

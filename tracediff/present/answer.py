@@ -117,8 +117,8 @@ def _unlike(comparison: Comparison, why: str) -> tuple[str, ...]:
         stated = [sentence(fact.text) for fact in facts]
     values = [(fact.control, fact.test) for fact in explanation.facts] if explanation is not None else []
     reasons = [r for r in cautions(comparison) if r.code not in OF_FACTS or (r.control, r.test) not in values]
-    if any(fact.code == OTHER_PROGRAM for fact in (explanation.facts if explanation is not None else ())):
-        reasons = [reason for reason in reasons if reason.code != "missing-work"]  # which says what is there instead
+    if any(fact.code in (OTHER_PROGRAM, REPEATED) for fact in (explanation.facts if explanation is not None else ())):
+        reasons = [reason for reason in reasons if reason.code != "missing-work"]  # which say what is there instead
     of_kind: dict[str, dict[str, None]] = {UNLIKE: {}, DOUBTFUL: {}}
     for reason in reasons:
         of_kind[UNLIKE if reason.is_unlike else DOUBTFUL][reason.in_short(comparison.labels)] = None

@@ -106,8 +106,8 @@ class PathPart(Struct, frozen=True, kw_only=True):
 
     @property
     def work(self) -> str:
-        """``host work``: all of it."""
-        return f"{self.label}{' work' if self.label == HOST else ''}"
+        """``host time``: all of it, of which some may be no work that was recorded."""
+        return f"{self.label}{' time' if self.label == HOST else ''}"
 
 
 class StepPart(Struct, frozen=True):
