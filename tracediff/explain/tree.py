@@ -263,11 +263,11 @@ def _dominant(
 
 
 def _changed_alike(leaves: Leaves, leaf: int) -> bool:
-    """Whether a leaf of both sides changed like all others of its operator."""
+    """Whether GPU work of both sides changed like all other work of its operator."""
     operator = leaves.chains[leaf][:3]
     others = [i for i, chain in enumerate(leaves.chains) if chain[:3] == operator and i != leaf]
     own, (before, after) = leaves.total[:, leaf], leaves.total[:, others].sum(axis=1)
-    if not (own.all() and before and after):
+    if leaves.kinds[leaf] != "gpu" or not (own.all() and before and after):
         return False
     change, expected = own[1] - own[0], own[0] * (after / before - 1)
     return bool(abs(change - expected) <= thresholds.UNIFORM * abs(change))

@@ -11,7 +11,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.arrays import group_by
 from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
-from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Sides
+from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Sides, scopes_of
 from tracediff.diff.matching.sequence import by_sequence
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
@@ -21,16 +21,18 @@ from tracediff.runtimes import MEMCPY
 
 def cascade(items: Sides, trees: Pair[CallTree], pairing: Pairing) -> list[Match]:
     """All items of both sides in groups; items in order of running."""
-    leftover = Leftover(items)
+    leftover, scopes = Leftover(items), scopes_of(items, trees)
     matches: list[Match] = []
     alone: list[Match] = []
     levels: tuple[Callable[[], list[Match]], ...] = (
         lambda: _with_other_sizes(by_operator(leftover, trees, pairing), leftover, trees),
         lambda: _by_key(leftover, "module", _module_of_op),
         lambda: by_fusion(leftover, matches, trees),
-        lambda: by_sequence(leftover),
+        lambda: by_sequence(leftover, scopes),
         lambda: _by_key(leftover, "module", _module),
-        lambda: _by_key(leftover, "family", _family),
+        lambda: _by_key(
+            leftover, "family", lambda item: (item.family, *scopes[id(item)]) if item.family != OTHER else None
+        ),
     )
     for level in levels:
         level_matches = level()
@@ -257,10 +259,6 @@ def _add_rest_of_calls(matches: list[Match], leftover: Leftover) -> None:
 
 def _node(item: Item) -> int:
     return item.node
-
-
-def _family(item: Item) -> Hashable:
-    return (item.family, item.phase) if item.family != OTHER else None
 
 
 def _kind(item: Item) -> Hashable:

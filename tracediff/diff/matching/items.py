@@ -237,6 +237,25 @@ def inherited(tree: CallTree, qualified: Mapping[str, str]) -> tuple[list[str], 
     return phases, modules
 
 
+Scopes = dict[int, tuple[str, str]]
+"""id of each item → its phase, and the innermost annotation around it that both sides have; empty outside of any."""
+
+
+def scopes_of(items: Sides, trees: Pair[CallTree]) -> Scopes:
+    """Where partners without an operator are looked for: decoding steps are no counterpart of prefills, whatever their
+    kernels.
+    """
+    labels = trees.map(lambda tree: {call.label for call in tree.calls if call.kind == "annotation"})
+    scopes: Scopes = {}
+    for tree, of_side in zip(trees, items, strict=True):
+        around: list[str] = []
+        for call in tree.calls:
+            is_shared = call.kind == "annotation" and call.label in labels.control & labels.test
+            around.append(call.label if is_shared else around[call.parent] if call.parent >= 0 else "")
+        scopes |= {id(item): (item.phase, around[item.node] if item.node >= 0 else "") for item in of_side}
+    return scopes
+
+
 def fused_list(name: str) -> tuple[str, ...]:
     """The operators that a fused kernel's name lists, as one text to search in: their names hold underscores
     themselves.

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracediff import bounds, thresholds
-from tracediff.arrays import Floats, Int64
+from tracediff.arrays import Floats, Int64, group_by
 from tracediff.diff.matching.align import Joined, Pairs, align, ascending, only_ones
-from tracediff.diff.matching.items import Item, Leftover, Match, Sides
+from tracediff.diff.matching.items import Item, Leftover, Match, Scopes, Sides
 from tracediff.diff.matching.similarity import Similarity
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
@@ -92,16 +92,18 @@ Partners = tuple[Int64, Int64]
 """int64 of each side: the other's position of each piece's partner, −1 for none."""
 
 
-def by_sequence(leftover: Leftover) -> list[Match]:
-    """Pairs and small groups of which at least one side has no operator, phase by phase."""
+def by_sequence(leftover: Leftover, scopes: Scopes) -> list[Match]:
+    """Pairs and small groups of which at least one side has no operator, scope by scope."""
+    control, test = (group_by(items, lambda item: scopes[id(item)]) for items in leftover.items)
     matches: list[Match] = []
-    for _, sides in leftover.by_phase():
-        if all(sides) and any(i.op is None for i in chain(*sides)):
-            matches += _in_phase(sides)
+    for scope, items in control.items():
+        sides = Pair(items, test.get(scope, []))
+        if sides.test and any(i.op is None for i in chain(*sides)):
+            matches += _in_scope(sides)
     return matches
 
 
-def _in_phase(sides: Sides) -> list[Match]:
+def _in_scope(sides: Sides) -> list[Match]:
     similarity = Similarity(*sides)
     for _ in range(2):  # the second time with what the families' durations have in common
         i, j = np.array(in_order(similarity), np.int64).reshape(-1, 2).T
