@@ -4,7 +4,7 @@ import json
 from fractions import Fraction
 
 import pytest
-from build_trace import annotation, document, op, python, step, write
+from build_trace import annotation, call, document, kernel, op, python, step, write
 from hypothesis import example, given
 from hypothesis import strategies as st
 from two_sides import compared
@@ -75,6 +75,28 @@ def test_the_one_layer_is_named_that_has_most_of_the_change(tmp_path, slow, is_s
         texts = [fact.text for fact in comparison.explanation.facts if fact.code == "one-module"]
         expected = f"mostly in one of 12 Block: Block[5] {took}, the others 7,040 → 7,040 µs"
         assert texts == ([expected] if is_said else [])
+
+
+def served(prefills, decodes):
+    """A file of requests that are served: graphs of two kernels each, whose launches take next to no time."""
+    events, begin = [], 0
+    order = [("prefill", 400)] * prefills + [("decode", 50)] * decodes
+    for number, (name, took) in enumerate(order):
+        events += [annotation(name, begin, 20), call("cudaGraphLaunch", begin + 5, 10, number + 1)]
+        for k, kind in enumerate(("fmha", "gemm")):
+            events.append(kernel(f"{kind}_{name}", begin + 30 + k * took, took, number + 1))
+        begin += 2 * took + 40
+    return events
+
+
+def test_annotations_are_told_by_the_gpu_work_that_they_launch_and_matched_by_themselves(tmp_path):
+    comparison = compared(tmp_path, {"a": served(2, 6), "b": served(6, 2)})
+    assert "calling prefill 6 instead of 2 times" in answer_of(comparison).verdict
+    (fact,) = [fact.text for fact in comparison.explanation.facts if fact.code == "repeated"]
+    assert "prefill 2 → 6 times over the whole file" in fact
+    assert "decode 6 → 2 times over the whole file" in fact
+    for group in comparison.work.groups:
+        assert len({name.split("_")[1] for names in group.match_names for name in names}) == 1
 
 
 def test_modules_of_one_side_do_not_differ(tmp_path):

@@ -1,11 +1,14 @@
 """What makes the same calls take another time: their inputs, what is inside them, and the host."""
 
+import json
 from itertools import accumulate
 
 import pytest
 from build_trace import call, kernel, memcpy, op, python, step
 from two_sides import compared, launch
 
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.explain.facts import HOST_SPEED
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import because
@@ -107,6 +110,11 @@ def test_a_host_that_is_slower_for_all_calls_alike(tmp_path, alike):
     comparison = compared(tmp_path, {"before": side([1] * 6), "after": side(factors)})
     stated = "all calls of both sides take the host 1.6 × the time: likely its clocks or load"
     assert (stated in [fact.text for fact in comparison.explanation.facts]) == alike
+    for name, options in (("before", {"with_stack": 1}), ("after", {"with_stack": 0})):
+        path = tmp_path / name / "run1" / "trace.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | options))
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]), force=True)
+    assert ("with other profiler options" in answer_of(comparison).verdict) == alike
 
 
 def test_a_function_replaces_no_other_function(tmp_path):
