@@ -133,7 +133,19 @@ LOSS, CLIP = "torch/nn/functional.py(3): cross_entropy", "torch/nn/utils/clip_gr
 
 def test_the_optimizer_and_the_functions_that_one_side_calls_are_named(tmp_path):
     text = calls_of_one_side(tmp_path, calling("SGD", LOSS), calling("AdamW", LOSS, CLIP))
-    assert text == "called from Python only in before: SGD.step; only in after: AdamW.step, clip_grad_norm_()"
+    after = "AdamW.step (200 µs), clip_grad_norm_() (50 µs)"
+    assert text == f"called from Python only in before: SGD.step (200 µs); only in after: {after}"
+
+
+def test_operators_of_one_side_have_the_time_of_all_that_they_call(tmp_path):
+    def side(took):
+        calls = [op(f"aten::op{i}", 10 + 20 * i, 15) for i in range(20)]
+        added = [op("aten::renorm", 500, took), op("aten::norm", 510, took - 20)] if took else []
+        return [step(1, 0, 2_000), *calls, *added]
+
+    comparison = compared(tmp_path, {"a": side(0), "b": side(800)})
+    (text,) = [fact.text for fact in comparison.explanation.facts if fact.code == "other-counts"]
+    assert text.endswith("aten::renorm 0 → 1 (+800 µs)")
 
 
 def test_another_optimizer_is_in_the_verdict(tmp_path):

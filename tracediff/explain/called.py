@@ -51,7 +51,7 @@ def one_sided_calls(
         return []
     trees = comparison.trees
     sources = (
-        _annotated_calls(comparison.ops),
+        _annotated_calls(comparison.ops, comparison.scale),
         _module_calls(trees, classes),
         _own_functions(leaves, trees),
         _python_calls(leaves),
@@ -68,10 +68,20 @@ def one_sided_calls(
         own.append((sides[0], sides[1]))
     control, test = ([name for calls in own for name in calls[side]] for side in (0, 1))
     both = zip(comparison.labels, (control, test), strict=True)
-    parts = [f"only in {label}: {listed(names)}" for label, names in both if names]
+    annotated, _, *functions = own
+    us = {name: ns / 1000 for calls in (annotated, *functions) for side in calls for name, ns in side.items()}
+    parts = [
+        f"only in {label}: {listed([_sized(name, us, leaves) for name in names])}" for label, names in both if names
+    ]
     setting = " and ".join(_instead_of_calls(own, others, differing, float(leaves.path.sum(axis=1).max())))
     values = ", ".join(control), ", ".join(test)
     return [Fact(ONE_SIDED_CALLS, f"called from Python {'; '.join(parts)}", *values, setting=setting)] if parts else []
+
+
+def _sized(name: str, us: Mapping[str, float], leaves: Leaves) -> str:
+    """``SGD.step (0.4 ms)``: with its time per step on the host, if that is a difference of the step."""
+    least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max()) / 1000
+    return f"{name} ({leaves.step_unit.text(us[name])})" if us.get(name, 0.0) >= least else name
 
 
 def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: Differing, step_ns: float) -> list[str]:
@@ -130,8 +140,10 @@ def often(name: str, control: float, test: float) -> str:
     return f"calling {name} {count(test)} instead of {plural(control, 'time')}"
 
 
-def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
-    """(all, of each class what takes longest) that torch annotates: ``Optimizer.step#AdamW.step``."""
+def _annotated_calls(ops: Sequence[Op], scale: int) -> tuple[CallsOfSides, CallsOfSides]:
+    """(all, of each class what takes longest) that torch annotates: ``Optimizer.step#AdamW.step`` → ns per step; those
+    of ``ops`` are over ``scale``.
+    """
     every, longest = _no_calls(), _no_calls()
     for op in sorted(ops, key=lambda op: -sum(op.total)):
         name = op.raw_name.partition("#")[2]
@@ -139,9 +151,9 @@ def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
             continue
         for side in (0, 1):
             if op.count[side]:
-                every[side][name] += op.total[side]
+                every[side][name] += op.total[side] / scale
                 if class_in(name) not in map(class_in, longest[side]):
-                    longest[side][name] += op.total[side]
+                    longest[side][name] += op.total[side] / scale
     return every, longest
 
 

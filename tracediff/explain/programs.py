@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from math import fsum, isclose, log
+from types import MappingProxyType
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -144,9 +145,10 @@ def differing_calls(trees: Trees) -> Differing:
     return {name: both[name] for name in order}
 
 
-def examples_of(differing: Differing) -> str:
-    """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 + 1 more``."""
-    return listed([f"{name} {counts(*numbers)}" for name, numbers in differing.items()], bounds.CALLS_NAMED)
+def examples_of(differing: Differing, times: Mapping[str, str] = MappingProxyType({})) -> str:
+    """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 (−1.2 ms) + 1 more``; ``times`` of some names, in words."""
+    texts = [f"{name} {counts(*numbers)}{times.get(name, '')}" for name, numbers in differing.items()]
+    return listed(texts, bounds.CALLS_NAMED)
 
 
 def in_place(differing: Differing) -> tuple[str, str]:

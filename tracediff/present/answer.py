@@ -104,8 +104,9 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -
         return as_wait(fact) in why
     if fact.code == REPEATED:
         return ", " not in fact.text and fact.setting in verdict.difference
-    names = [class_in(name) for names in (fact.control, fact.test) for name in names.split(", ")]
-    return fact.code == ONE_SIDED_CALLS and all(name in verdict.difference for name in names)
+    names = [name for names in (fact.control, fact.test) for name in names.split(", ")]
+    is_sized = any(f"{name} (" in fact.text for name in filter(None, names))
+    return fact.code == ONE_SIDED_CALLS and not is_sized and all(class_in(n) in verdict.difference for n in names)
 
 
 def _unlike(comparison: Comparison, why: str) -> tuple[str, ...]:
