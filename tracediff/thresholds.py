@@ -147,9 +147,8 @@ OTHER_DURATION = decides(
     0.12, "score", "lost where durations differ by a factor of e more than their family's do", "deepseek_decode"
 )
 OTHER_DURATION_MOST = decides(0.3, "score", "lost by durations at most", "deepseek_decode")
-OTHER_GRID = decides(0.05, "score", "lost by another launch shape", "hta")
-OTHER_GRID_RECURRING = decides(
-    0.6, "score", "lost by it besides, as far as launch shapes recur on the other side", "hta"
+OTHER_GRID = decides(
+    0.6, "score", "lost by another launch shape, as far as launch shapes recur on the other side", "hta"
 )
 
 # Explanation (docs/explanation.md)

@@ -98,7 +98,7 @@ def score(tree: CallTree, seed: int) -> Score:
     """The score of matching ``tree`` with a variant of it."""
     other, partners = variant(tree, random.Random(seed))
     sides = [items_of(t, DEFAULT.of_kernel, Origins(None), {}) for t in (tree, other)]
-    matches = cascade(Pair(*sides), (tree, other), pair_calls(tree, other))
+    matches = cascade(Pair(*sides), Pair(tree, other), pair_calls(tree, other))
     graph = {id(i) for i in sides[0] if i.op is None}
     whole = right = paired = wide = 0.0
     count = good = 0

@@ -113,7 +113,7 @@ def matches_of(pair: str) -> tuple[list[Item], list[Item], list[Match]]:
         [str(traces.trace(name)) for name in pair.split(":")], LoadOptions((SetOptions(selection=step),) * 2)
     )
     scale = lcm(*(weighted_files(one)[0] for one in sets))
-    trees = call_tree(sets[0], True, scale), call_tree(sets[1], True, scale)
+    trees = Pair(call_tree(sets[0], True, scale), call_tree(sets[1], True, scale))
     control, test = (items_of(tree, DEFAULT.of_kernel, Origins(None), {}) for tree in trees)
     return control, test, cascade(Pair(control, test), trees, pair_calls(*trees))
 

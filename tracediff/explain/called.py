@@ -79,9 +79,12 @@ def one_sided_calls(
 
 
 def _sized(name: str, us: Mapping[str, float], leaves: Leaves) -> str:
-    """``SGD.step (0.4 ms)``: with its time per step on the host, if that is a difference of the step."""
+    """``SGD.step (0.4 ms)``: with its time per step on the host, if that is a difference of the step; without that of
+    loading data, which is a part of the step by itself.
+    """
     least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max()) / 1000
-    return f"{name} ({leaves.step_unit.text(us[name])})" if us.get(name, 0.0) >= least else name
+    is_large = us.get(name, 0.0) >= least and not name.endswith(NEXT)
+    return f"{name} ({leaves.step_unit.text(us[name])})" if is_large else name
 
 
 def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: Differing, step_ns: float) -> list[str]:

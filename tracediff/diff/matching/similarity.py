@@ -114,7 +114,7 @@ class Similarity:
         names = _coded(sides, lambda i: i.match[:2] if i.work.launch_shape else None)
         names_on_shapes = _coded(sides, lambda i: (i.match[:2], i.work.launch_shape) if i.work.launch_shape else None)
         recurring = _shared(names_on_shapes) / max(_shared(names), 1)  # of work whose name recurs on the other side
-        self._grid = thresholds.OTHER_GRID + thresholds.OTHER_GRID_RECURRING * recurring
+        self._grid = thresholds.OTHER_GRID * recurring
         self.twin_of = np.full(len(control), -1), np.full(len(test), -1)
         for i, j in only_ones(*(side.tolist() for side in names_on_shapes)) if recurring >= 0.5 else ():
             if names_on_shapes[0][i] >= 0 and (self._bare[0][i] or self._bare[1][j]):
