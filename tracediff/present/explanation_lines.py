@@ -127,17 +127,17 @@ def explanation_table(explanation: Explanation, most: int | None = None) -> Expl
     that are not significant are one, and the smallest are in the rest.
     """
     path, period = read_path(explanation), explanation.period
-    unit, in_step = path.unit, explanation.change_us
-    inner = {label: _lines_of_part(explanation, path, part, most) for label, part in path.parts.items()}
+    unit, in_step, exposed = path.unit, explanation.change_us, exposures(path, explanation.facts)
+    unclear = [] if most is None else [row for row in path.rows if is_unclear(row.cause)]
+    room = None if most is None else max(most - len(exposed) - len({row.part for row in unclear}), 1)
+    alone = _leading_first([row for row in path.rows if row not in unclear])[:room]
+    inner = {label: _lines_of_part(explanation, unit, part, alone, unclear) for label, part in path.parts.items()}
     changed = sorted(path.changed, key=lambda part: -sum(_along(row.times.own, in_step) for row in part.rows))
     lines = [line for part in changed for line in inner[part.label]]
     if path.is_split:
         order = [*changed, *path.unchanged]
         lines = [_of_part(path, part, inner[part.label]) for part in order]
-    lines += [
-        ExplanationLine(label=one.label, because=one.what, every=None, delta_us=one.delta_us)
-        for one in exposures(path, explanation.facts)
-    ]
+    lines += [ExplanationLine(label=one.label, because=one.what, every=None, delta_us=one.delta_us) for one in exposed]
     whole = Pair(*(unit.rounded(float(ns) / 1000) for ns in explanation.root.path))
     total = ExplanationLine(label=period, because=CLOSED, every=whole, delta_us=whole.delta)
     heads = _head(explanation), f"in all ({unit.name})", "effect"
@@ -192,25 +192,21 @@ def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:
     return ExplanationLine(label=label, because=because, every=times.every, delta_us=times.own)
 
 
-def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, most: int | None) -> list[ExplanationLine]:
-    """Of one part of the path, as it is read."""
-    unit, scale_us = path.unit, explanation.scale_us
-    unclear = [] if most is None else [row for row in path.rows if is_unclear(row.cause)]
-    room = (
-        None
-        if most is None
-        else max(most - len(exposures(path, explanation.facts)) - len({row.part for row in unclear}), 1)
-    )
-    of_lines = {id(row) for row in _leading_first([row for row in path.rows if row not in unclear])[:room]}
+def _lines_of_part(
+    explanation: Explanation, unit: Unit, part: PathPart, alone: Sequence[WhyRow], unclear: Sequence[WhyRow]
+) -> list[ExplanationLine]:
+    """Of one part of the path, as it is read: a line for each of its rows that stands ``alone``, one for those that are
+    ``unclear``, and one for the rest.
+    """
     unsure = [row for row in part.rows if row in unclear]
-    small = [row for row in part.rows if id(row) not in of_lines and row not in unsure]
-    lines = [_of_cause(row) for row in part.rows if id(row) in of_lines]
+    small = [row for row in part.rows if row not in alone and row not in unsure]
+    lines = [_of_cause(row) for row in part.rows if row in alone]
     lines += [_of_unclear(unsure, unit)] if unsure else []
     rest = together((part.rest, *(row.times for row in small)))
     name = f"{plural(len(small), 'other')} and {REST}" if small else REST
     remainder = explanation.remainders[part.label]
     moved = [remainder.longer_us, remainder.shorter_us, *(row.times.own for row in small)]
-    ways = longer_and_shorter(moved, rest.own, scale_us, unit)
+    ways = longer_and_shorter(moved, rest.own, explanation.scale_us, unit)
     is_time = any(map(unit.rounded, rest.every if lines else rest.path))  # without which the times do not add up
     return [*lines, *([_of_times(name, rest, ways)] if is_time else [])]
 
