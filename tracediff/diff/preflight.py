@@ -123,6 +123,9 @@ class Reason(Struct, frozen=True):
             control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))
             only = zip((control - test, test - control), sides, strict=True)
             return f"{words}: {'; '.join(f'{_joined(flags)} in {side}' for flags, side in only if flags)}"
+        if self.code in ("warm-up", "compile-in-window"):
+            values = zip((self.control, self.test), sides, strict=True)
+            return f"{words} of {' and '.join(side for value, side in values if value not in ('', NO_FLAGS))}"
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 

@@ -377,7 +377,8 @@ def _in_words(line: Line, what: str, reasons: set[str], sources: LineSources) ->
         what = ""
     if waits_for_ranks(line.chain) and line.chain[0] != OPERATORS:  # which enqueue
         waiting = f"includes waiting for {_late(node, sources)}"
-        what = waiting if what in ("", UNKNOWN) else f"{what}; {waiting}"
+        texts = (waiting, what) if sources.late_work in waiting else (what, waiting)  # the first one stays
+        what = waiting if what in ("", UNKNOWN) else "; ".join(texts)
     longer = int(node.total[1] > node.total[0])
     is_in_some = what and not node.total.all() and not leaves.in_each[longer, node.leaves].any()
     return f"{what}, not in every step" if is_in_some else what

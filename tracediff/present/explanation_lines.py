@@ -180,12 +180,17 @@ def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> Ex
 
 
 def _exchange(path: ReadPath, part: PathPart) -> str:
-    """How much of the part is exposed in place of which others; what does not cancel is a row."""
-    us = part.times.exposure
-    others = [path.name_of(one) for one in path.exposed if one.times.exposure < 0]
-    if us <= 0 or part not in path.exposed or not others:
+    """What the part's change on the path is made of, where parts are exposed in place of each other; what of that does
+    not cancel is a row.
+    """
+    us, unit = part.times.exposure, path.unit
+    others = [path.name_of(one) for one in path.exposed if one.times.exposure * us < 0]
+    if part not in path.exposed or not others:
         return ""
-    return f"{path.unit.plain(us)} of it exposed in place of {' and '.join(others)}"
+    what = (
+        f"exposed in place of {' and '.join(others)}" if us > 0 else f"where {' and '.join(others)} is exposed instead"
+    )
+    return f"{unit.signed(part.times.own)} itself, {unit.signed(us)} {what}"
 
 
 def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:

@@ -98,7 +98,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return None
     first = _first(explanation)
     is_gone = first is not None and first.path_test_us < thresholds.MOSTLY * first.path_control_us
-    if comparison.verdict.result == "faster" and is_gone and (analysis := _of_test(comparison, command)):
+    if comparison.verdict.delta_us < 0 and is_gone and (analysis := _of_test(comparison, command)):
         return analysis
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
     along = [row for row in rows if row.delta_us * explanation.change_us > 0]
