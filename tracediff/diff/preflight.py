@@ -124,8 +124,8 @@ class Reason(Struct, frozen=True):
             only = zip((control - test, test - control), sides, strict=True)
             return f"{words}: {'; '.join(f'{_joined(flags)} in {side}' for flags, side in only if flags)}"
         if self.code in ("warm-up", "compile-in-window"):
-            values = zip((self.control, self.test), sides, strict=True)
-            return f"{words} of {' and '.join(side for value, side in values if value not in ('', NO_FLAGS))}"
+            both = zip((self.control, self.test), sides, strict=True)
+            return f"{words} of {' and '.join(side for value, side in both if value not in ('', NO_FLAGS))}"
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 
