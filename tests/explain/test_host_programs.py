@@ -427,7 +427,7 @@ def test_more_flops_are_never_as_much_work(tmp_path):
     text = facts(compared(tmp_path, [], [*more, *others]))["other-program"]
     assert text == (
         "212 outermost operator calls in both, 86 only in after: aten::mm 12 → 18, "
-        "aten::relu 0 → 80 (+0.4 ms); after does 1.5 × the known FLOPs"
+        "aten::relu 0 → 80 (+0.4 ms total); after does 1.5 × the known FLOPs"
     )
 
 

@@ -145,7 +145,7 @@ def test_operators_of_one_side_have_the_time_of_all_that_they_call(tmp_path):
 
     comparison = compared(tmp_path, {"a": side(0), "b": side(800)})
     (text,) = [fact.text for fact in comparison.explanation.facts if fact.code == "other-counts"]
-    assert text.endswith("aten::renorm 0 → 1 (+800 µs)")
+    assert text.endswith("aten::renorm 0 → 1 (+800 µs total)")
 
 
 def test_another_optimizer_is_in_the_verdict(tmp_path):

@@ -174,7 +174,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
 
 
 def _times_of_one_side(leaves: Leaves, trees: Trees, differing: Differing) -> dict[str, str]:
-    """Operator of one side only → `` (+1.2 ms)``, with what it calls, where that is a difference of the step."""
+    """Operator of one side only → `` (+1.2 ms total)``, with what it calls, where that is a difference of the step."""
     us: dict[str, float] = defaultdict(float)
     for tree, sign in zip(trees, (-1, 1), strict=True):
         for call in tree.calls:
@@ -182,7 +182,7 @@ def _times_of_one_side(leaves: Leaves, trees: Trees, differing: Differing) -> di
                 us[call.label] += sign * call.total / tree.denominator / 1000
     least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max()) / 1000
     large = [name for name, numbers in differing.items() if not all(numbers) and abs(us[name]) >= least]
-    return {name: f" ({leaves.step_unit.signed_text(us[name])})" for name in large}
+    return {name: f" ({leaves.step_unit.signed_text(us[name])} total)" for name in large}
 
 
 def _nothing_recorded(comparison: Comparison) -> list[Fact]:
