@@ -69,10 +69,9 @@ def compare_step_time(steps: Pair[StepAverage], scale: int, noise_floor: float) 
     names = list(dict.fromkeys([*steps.control.states, *steps.test.states]))
     samples = steps.map(lambda side: np.array([_medians(side, n) for n in names]))
     tested = compare_many(*samples, noise_floor)
-    in_state = steps.map(lambda side: {name: scale // side.denominator * ns for name, ns in side.states.items()})
     states = [
-        State(name, Pair(in_state.control.get(name, 0), in_state.test.get(name, 0)), tested.rows[k])
-        for k, name in enumerate(names)
+        State(name, Pair(*(scale // side.denominator * side.states.get(name, 0) for side in steps)), significance)
+        for name, significance in zip(names, tested.rows, strict=True)
     ]
     return StepTime(
         period=scaled(lambda side: side.period),

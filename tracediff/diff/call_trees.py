@@ -81,9 +81,7 @@ def merge_calls(trees: Pair[CallTree], pairing: Pairing) -> tuple[list[MergedCal
     nodes: list[MergedCall] = []
     positions: Positions = ({}, {})
     children = [tree.children() for tree in trees]
-    work: list[tuple[int | None, int | None, int]] = [
-        (a, b, -1) for a, b in reversed(list(_together(children, pairing, -1, -1)))
-    ]
+    work = _together(children, pairing, -1, -1, -1)
     while work:
         a, b, parent = work.pop()
         calls = Pair(*(NO_CALL if node is None else tree.calls[node] for tree, node in zip(trees, (a, b), strict=True)))
@@ -92,27 +90,29 @@ def merge_calls(trees: Pair[CallTree], pairing: Pairing) -> tuple[list[MergedCal
             if node is not None:
                 position[node] = here
         nodes.append(MergedCall(parent=parent, depth=nodes[parent].depth + 1 if parent >= 0 else 0, calls=calls))
-        work += [(x, y, here) for x, y in reversed(list(_together(children, pairing, a, b)))]
+        work += _together(children, pairing, a, b, here)
     _add_work(nodes, positions, trees)
     return nodes, positions
 
 
 def _together(
-    children: list[dict[int, list[int]]], pairing: Pairing, a: int | None, b: int | None
-) -> Iterator[tuple[int | None, int | None]]:
-    """The children of a node: pairs in the control's order, then what only the test has."""
-    test_children = set(children[1].get(b, ())) if b is not None else set()
-    paired = set()
-    for child in children[0].get(a, ()) if a is not None else ():
-        partner = pairing.test_of.get(child)
-        if partner is not None and partner in test_children:
-            paired.add(partner)
-            yield child, partner
-        else:
-            yield child, None
-    for child in children[1].get(b, ()) if b is not None else ():
-        if child not in paired:
-            yield None, child
+    children: list[dict[int, list[int]]], pairing: Pairing, a: int | None, b: int | None, parent: int
+) -> list[tuple[int | None, int | None, int]]:
+    """The children of a node, each with ``parent``, the last first: pairs in the control's order, then what only the
+    test has.
+    """
+    control, test = (
+        of_side.get(node, []) if node is not None else [] for of_side, node in zip(children, (a, b), strict=True)
+    )
+    test_children = set(test)
+    partners = [pairing.test_of.get(child, -1) for child in control]
+    rows: list[tuple[int | None, int | None, int]] = [
+        (child, partner if partner in test_children else None, parent)
+        for child, partner in zip(control, partners, strict=True)
+    ]
+    paired = set(partners)
+    rows += [(None, child, parent) for child in test if child not in paired]
+    return rows[::-1]
 
 
 def _add_work(nodes: list[MergedCall], positions: Positions, trees: Pair[CallTree]) -> None:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.accounts import GpuTime, StepTime, TableDiff
 from tracediff.diff.groups import Group, WorkTime, qualified_names
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item, PlacedWork, inherited
-from tracediff.diff.ops import GPU_WORK, Op, TestedWork, gpu_or_cpu
+from tracediff.diff.ops import GPU_WORK, Op, TestedWork, gpu_or_cpu, sorted_ops
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import STEP, WHOLE_FILE, Unprofiled, Verdict
@@ -219,9 +219,8 @@ class Part(Struct, frozen=True):
 
     def contains(self, work: PlacedWork, category: str) -> bool:
         """Whether a piece of work is selected."""
-        device = gpu_or_cpu(category)
         return (
-            self.device in (None, device)
+            self.device in (None, gpu_or_cpu(category))
             and (not self.families or work.family in self.families)
             and self.selects_place(work.phase, work.module)
         )
@@ -247,9 +246,7 @@ def only(comparison: Comparison, part: Part) -> Comparison:
         comparison,
         gpu_time=replace(comparison.gpu_time, groups=groups if comparison.has_gpu else (), unattributed=NONE),
         host_time=WorkTime(() if comparison.has_gpu else groups),
-        ops=tuple(
-            sorted(_ops(comparison, part, groups, here), key=lambda op: (-abs(op.delta), op.category, op.raw_name))
-        ),
+        ops=sorted_ops(_ops(comparison, part, groups, here)),
         trees=_trees(comparison, groups, here),
         families=tuple(f for f in comparison.families if f.name in part.families or not part.families)
         if not part.has_place
@@ -325,13 +322,12 @@ def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool
     trees = []
     for which, tree in enumerate(comparison.trees):
         work = sorted((item.work for g in groups for item in g.items[which]), key=lambda w: (w.order, w.name, w.node))
-        calls = [call if is_here else _uncounted(call) for call, is_here in zip(tree.calls, here[which], strict=True)]
+        calls = [
+            call if is_here else replace(call, count=0, total=0, self_ns=0)
+            for call, is_here in zip(tree.calls, here[which], strict=True)
+        ]
         trees.append(CallTree(tree.denominator, calls, work))
     return Pair(*trees)
-
-
-def _uncounted(call: Call) -> Call:
-    return replace(call, count=0, total=0, self_ns=0)
 
 
 class CallPlace(Amounts, frozen=True, kw_only=True):

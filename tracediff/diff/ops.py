@@ -118,7 +118,12 @@ def compare_ops(
                 counts_vary=any((category, name) in side.varying for side in samples),
             )
         )
-    return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
+    return sorted_ops(ops), math.expm1(tested.common)
+
+
+def sorted_ops(ops: Iterable[Op]) -> tuple[Op, ...]:
+    """``ops`` by the size of their change; those of equal size by category and name."""
+    return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name)))
 
 
 def largest_first(ops: Iterable[Op]) -> list[Op]:

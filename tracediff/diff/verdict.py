@@ -294,15 +294,16 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     """Whether the difference is significant, in words, with its interval, and what this is around if that is not the
     ``change`` that is stated; or what change would have been.
     """
+    basis = _run_counts(runs)
     if difference.interval is None or difference.detectable is None:
-        return f"{_run_counts(runs)}: significance unknown"
+        return f"{basis}: significance unknown"
     least = _least_significant(difference)
     if (
         result == "inconclusive"
         and difference.method in ("t", "ranks", "paired")
         and abs(math.log1p(change)) + thresholds.SAME_RATIO < least
     ):
-        return f"not significant ({_run_counts(runs)} resolve only {_more_than(math.copysign(least, change))})"
+        return f"not significant ({basis} resolve only {_more_than(math.copysign(least, change))})"
     in_times = change > 1  # as the change itself
     low, high, effect = (
         number(math.exp(log)) if in_times else PERCENT.signed_text(math.expm1(log))
@@ -312,7 +313,6 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     interval = f"95 % interval {low} to {high}{times}"
     if not difference.interval[0] <= math.log1p(change) <= difference.interval[1]:
         interval = f"the runs' medians {effect}{times}, {interval}"
-    basis = _run_counts(runs)
     if difference.method == "assumed":
         basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"
     if difference.method == "prediction":

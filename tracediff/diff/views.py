@@ -146,7 +146,6 @@ LAYOUT_WORDS = (
     "transpose",
     "permute",
     "tensortransform",
-    "batchedtranspose",
     "nchw2nhwc",
     "nhwc2nchw",
 )
@@ -297,7 +296,7 @@ class WorkChange(Timed, Struct, frozen=True, dict=True):
     def kernels(self) -> str:
         """``old → new``, the name alone if both sides or only one side runs it."""
         before, after = (_some(names) for names in self.short_names)
-        return f"{before} → {after}" if before and after and before != after else before or after
+        return _before_and_after(before, after)
 
     @property
     def name(self) -> str:
@@ -359,7 +358,12 @@ def _operator(group: Group) -> str:
     if group.call:
         return group.call.partition("(")[0]
     before, after = operators_of(group.members)
-    return f"{before} → {after}" if before and after and before != after else before or after
+    return _before_and_after(before, after)
+
+
+def _before_and_after(before: str, after: str) -> str:
+    """``before → after``; the one of them where they are equal or the other is empty."""
+    return ARROW.join(dict.fromkeys(filter(None, (before, after))))
 
 
 def operators_of(both: Pair[tuple[Member, ...]]) -> tuple[str, str]:

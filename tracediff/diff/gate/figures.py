@@ -129,10 +129,9 @@ def _step(comparison: Comparison) -> Figure:
 
 
 def _state(limit: Limit, comparison: Comparison) -> Figure:
-    us = comparison.us
     for state in comparison.step_time.states:
         if state.name == limit.name:
-            return _time(limit.subject, *state.time.map(us), state.significance.interval, comparison)
+            return _time(limit.subject, *state.time.map(comparison.us), state.significance.interval, comparison)
     if limit.name in STATES:
         return Figure(limit.subject, 0.0, 0.0)
     raise _unknown(limit, "a state", [state.name for state in comparison.step_time.states])
@@ -195,8 +194,7 @@ def _matches(op: Op, pattern: str) -> bool:
 
 def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
     """Self time. An op that only test has, in every step, is exact: it was added."""
-    us = comparison.us
-    control, test = op.self_time.map(us)
+    control, test = op.self_time.map(comparison.us)
     statistic = "host self time" if comparison.has_gpu and op.device == "cpu" else ""
     if _is_added(op, comparison):
         return Figure(f"op:{op.name}", control, test, exact=True, statistic=statistic)

@@ -19,19 +19,10 @@ from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.ingest.files.documents import read_toml
 from tracediff.profile.events.step_states import STATES
 
-UNIT_OF = {
-    "step": "us",
-    "state": "us",
-    "family": "us",
-    "op": "us",
-    "gpu-below": "us",
-    "kernels": "count",
-    "memory": "bytes",
-    "graph-breaks": "count",
-}
-"""Kind of subject → its unit."""
 NAMED = ("state", "family", "op", "gpu-below")
 """Kinds of subject that need a name after a colon."""
+UNIT_OF = {**dict.fromkeys(("step", *NAMED), "us"), "kernels": "count", "memory": "bytes", "graph-breaks": "count"}
+"""Kind of subject → its unit."""
 FACTORS: dict[str, dict[str, float]] = {
     "us": {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
     "bytes": {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
@@ -280,10 +271,4 @@ def _amount(value: Any, where: str) -> str:
         raise TracediffError(
             where, f"{quoted(str(value))} is not a limit", 'write it in quotes, as on the command line: "5%", "50us"'
         )
-    return (
-        value
-        if isinstance(value, str)
-        else format(value, "f").rstrip("0").rstrip(".")
-        if isinstance(value, float)
-        else str(value)
-    )
+    return format(value, "f").rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -249,16 +249,12 @@ def _add_rest_of_calls(matches: list[Match], leftover: Leftover) -> None:
                     if item.op is not None:
                         ns_of_kind[item.node][place] += item.ns
     for side, items in enumerate(leftover.items):
-        rest_of_calls = group_by([item for item in items if item.node in by_call[side]], _node)
+        rest_of_calls = group_by([item for item in items if item.node in by_call[side]], lambda item: item.node)
         for node, rest in rest_of_calls.items():
             (place, ns), *others = by_call[side][node].items()
             if not others and sum(item.ns for item in rest) <= ns:
                 matches[place].items[side].extend(rest)
     leftover.take(matches)
-
-
-def _node(item: Item) -> int:
-    return item.node
 
 
 def _kind(item: Item) -> Hashable:
