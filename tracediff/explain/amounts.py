@@ -252,13 +252,13 @@ def _summed(
     return sums
 
 
-def _of_launches(group: Group, size: Callable[[Item], int | None], unit: str) -> Amounts | None:
+def _of_launches(group: Group, size: Callable[[Item], int], unit: str) -> Amounts | None:
     sums = []
     for items in group.items:
         sizes = [(item, size(item)) for item in items]
         if sum(item.ns for item, n in sizes if n) < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
             return None
-        sums.append(float(sum((n or 0) * item.count for item, n in sizes)))
+        sums.append(float(sum(n * item.count for item, n in sizes)))
     return (sums, unit) if all(sums) else None
 
 
@@ -411,19 +411,16 @@ def processed(name: str, shapes: str | None) -> int:
     return int(prod(dims[1]) * dims[0][1])
 
 
-def _grid(item: Item) -> tuple[int, int] | None:
-    """(blocks, threads of a block)."""
+def _grid(item: Item) -> tuple[int, int]:
+    """(blocks, threads of a block); 0 where unknown."""
     numbers = [int(n) for n in NUMBER.findall(item.work.launch_shape or "")]
-    return (prod(numbers[:3]), prod(numbers[3:6])) if len(numbers) >= 6 else None
+    return (prod(numbers[:3]), prod(numbers[3:6])) if len(numbers) >= 6 else (0, 0)
 
 
-def _threads(item: Item) -> int | None:
-    grid = _grid(item)
-    return grid[0] * grid[1] if grid else None
+def _threads(item: Item) -> int:
+    return prod(_grid(item))
 
 
-def _tiles(item: Item) -> int | None:
-    if PERSISTENT.search(item.work.name):
-        return None
-    grid, tile = _grid(item), BLOCK_TILE.search(item.work.name)
-    return grid[0] * int(tile[1]) * int(tile[2]) if grid and tile else None
+def _tiles(item: Item) -> int:
+    tile = BLOCK_TILE.search(item.work.name)
+    return _grid(item)[0] * int(tile[1]) * int(tile[2]) if tile and not PERSISTENT.search(item.work.name) else 0

@@ -119,10 +119,9 @@ def _main_streams(sides: Sequence[Sequence[Item]]) -> list[str]:
     for of_side, items in zip(ns, sides, strict=True):
         for item in items:
             of_side[item.work.first.lane] += item.ns
-    common = {stream: ns[0][stream] + ns[1][stream] for stream in ns[0].keys() & ns[1].keys()}
-    if common:
-        return [max(common, key=lambda stream: (common[stream], stream))] * 2
-    return [max(of_side, key=lambda stream: (of_side[stream], stream), default="") for of_side in ns]
+    common = Counter({stream: ns[0][stream] + ns[1][stream] for stream in ns[0].keys() & ns[1].keys()})
+    sums = [common, common] if common else ns
+    return [max(of_side, key=lambda stream: (of_side[stream], stream), default="") for of_side in sums]
 
 
 def _takes_as_long(group: Group) -> bool:

@@ -354,7 +354,8 @@ class _Labels:
         op = operator_of(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
         if {member.category for members in group.members for member in members} == {MEMCPY}:  # not what its kernels do
             op = f"{largest_kernels(group)}{COPIED}{op}"
-        return self._top, group.family, op, call_or_kernels(group), g
+        call = group.call if group.call and SHAPES in group.call else largest_kernels(group)
+        return self._top, group.family, op, call, g
 
 
 def operator_of(group: Group) -> str:
@@ -413,13 +414,6 @@ def _replacement(groups: Sequence[Group]) -> str:
 def largest_kernel(members: Sequence[Member]) -> str:
     """Readable name of the largest work of one side of a group; empty where it has none."""
     return display_name(match_name(members[0].name)) if members else ""
-
-
-def call_or_kernels(group: Group) -> str:
-    """The call, if its shapes are known, else the kernels of a group, of both sides where they differ."""
-    if group.call and SHAPES in group.call:
-        return group.call
-    return largest_kernels(group)
 
 
 def largest_kernels(group: Group) -> str:

@@ -30,6 +30,12 @@ def agreeing(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> tuple
     return fsum(map(min, pairs)), fsum(map(max, pairs))  # which does not depend on the order of a set
 
 
+def median_factor(control: Mapping[str, float], test: Mapping[str, float]) -> float:
+    """How many times as often test makes the calls of control that it makes, too; 1 where there are none."""
+    ratios = sorted(test[name] / number for name, number in control.items() if test.get(name))
+    return ratios[len(ratios) // 2] if ratios else 1.0
+
+
 def contained(sides: Sequence[Mapping[str, float]]) -> int | None:
     """The side, 0 or 1, all of whose calls the other makes, too, which makes more; None where there is none."""
     calls, (both, every) = [sum(side.values()) for side in sides], agreeing(sides)
@@ -91,17 +97,13 @@ def launching_operators(tree: CallTree) -> set[str]:
 
 def operator_calls(tree: CallTree) -> list[float]:
     """Of each call how often an operator is called per step; 0 of what is none, or of a DataLoader or compilation."""
-    is_own = (call.kind == "op" and not is_aside for call, is_aside in zip(tree.calls, _asides(tree), strict=True))
-    return [call.count / tree.denominator if own else 0.0 for call, own in zip(tree.calls, is_own, strict=True)]
-
-
-def _asides(tree: CallTree) -> list[bool]:
-    """Of each call, whether a DataLoader makes it, or compilation."""
-    aside: list[bool] = []
+    numbers: list[float] = []
+    is_aside: list[bool] = []  # made by a DataLoader or compilation
     for call in tree.calls:
         compiles = call.kind == "annotation" and COMPILER in call.name
-        aside.append(_loads(call) or compiles or (call.parent >= 0 and aside[call.parent]))
-    return aside
+        is_aside.append(_loads(call) or compiles or (call.parent >= 0 and is_aside[call.parent]))
+        numbers.append(call.count / tree.denominator if call.kind == "op" and not is_aside[-1] else 0.0)
+    return numbers
 
 
 def _loads(call: Call) -> bool:
@@ -307,8 +309,7 @@ def repeated_modules(control: ClassCalls, test: ClassCalls) -> list[tuple[str, t
 
 def _factor(control: Mapping[str, int], test: Mapping[str, int]) -> float:
     """How many times as often test makes the calls of control, if nearly all are so; else 1."""
-    ratios = sorted(test[name] / number for name, number in control.items() if test.get(name))
-    factor = ratios[len(ratios) // 2] if ratios else 1.0
+    factor = median_factor(control, test)
     is_all = common((control, test), factor) >= thresholds.KNOWN_AMOUNT
     return factor if is_all and abs(log(factor)) > thresholds.SAME_RATIO else 1.0
 

@@ -31,7 +31,7 @@ from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.placement.scopes import BACKWARD, OPTIMIZER, PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
-NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
+NO_TENSOR = ("Scalar", "ScalarList", "GenericList")
 """Types of inputs that are not tensors."""
 PLACES = {PHASES[BACKWARD]: "the backward pass", PHASES[OPTIMIZER]: "the optimizer"}
 """Phases that are recorded; forward is all else of a step."""
@@ -60,6 +60,11 @@ class NodeWork(Struct, frozen=True):
     trees: Pair[CallTree]
     as_much: bool
     others: Sequence[Group] = ()
+
+    @property
+    def items(self) -> list[list[Item]]:
+        """The items of both sides."""
+        return [[item for group in self.groups for item in group.items[side]] for side in (0, 1)]
 
     def part(self, groups: Iterable[Group]) -> float:
         """The part of the node's time, of the side on which it is larger, that ``groups`` are."""
@@ -196,21 +201,17 @@ def _tensor_cores(work: NodeWork) -> CauseReason | None:
     """Kernels that use matrix units on one side only, for as much work."""
     if not work.as_much:
         return None
-    parts = []
+    parts, is_tf32 = [], []
     for side in (0, 1):
-        used = known_ns = 0
-        for group in work.groups:
-            for member in group.members[side]:
-                uses = uses_tensor_cores(member.name) if member.category == KERNEL else None
-                known_ns += member.ns if uses is not None else 0
-                used += member.ns if uses else 0
-        whole = sum(m.ns for g in work.groups for m in g.members[side])
+        members = [member for group in work.groups for member in group.members[side]]
+        uses = [(m.ns, uses_tensor_cores(m.name)) for m in members if m.category == KERNEL]
+        known_ns, whole = sum(ns for ns, is_used in uses if is_used is not None), sum(m.ns for m in members)
         if not whole or known_ns < thresholds.MOSTLY * whole:
             return None
-        parts.append(used / known_ns)
+        parts.append(sum(ns for ns, is_used in uses if is_used) / known_ns)
+        is_tf32.append(any(TF32 in m.name.lower() for m in members))
     if abs(parts[1] - parts[0]) < thresholds.MOSTLY:
         return None
-    is_tf32 = [any(TF32 in m.name.lower() for g in work.groups for m in g.members[side]) for side in (0, 1)]
     return CauseReason(
         "tensor-cores", f"tensor cores {percents(*parts)}{' (TF32)' if is_tf32[0] != is_tf32[1] else ''}"
     )
@@ -285,19 +286,12 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
     for code, a, b in (("dtype", control.types, test.types), ("layout", control.strides, test.strides)):
         inputs = zip_longest(json.loads(a), json.loads(b), dims) if a and b else ()
         for before, after, shape in inputs:
-            if (
-                before
-                and after
-                and before != after
-                and shape != []
-                and before not in NO_TENSOR
-                and after not in NO_TENSOR
-            ):
+            both = before, after
+            if before != after and shape != [] and all(value and value not in NO_TENSOR for value in both):
                 plain = [
-                    SHORT_TYPES.get(value, value) if isinstance(value, str) else _layout(value, shape)
-                    for value in (before, after)
+                    SHORT_TYPES.get(value, value) if isinstance(value, str) else _layout(value, shape) for value in both
                 ]
-                return code, ARROW.join(plain if plain[0] != plain[1] else map(json.dumps, (before, after)))
+                return code, ARROW.join(plain if plain[0] != plain[1] else map(json.dumps, both))
     return None
 
 
@@ -361,21 +355,14 @@ def _layout(strides: list[int], sizes: list[int]) -> str:
         return CHANNELS_LAST
     if strides[-1:] != [1] or strides != sorted(strides, reverse=True):
         return json.dumps(strides)
-    has_gaps = any(
-        step != of_rest for size, step, of_rest in zip(sizes, strides, _contiguous(sizes), strict=False) if size != 1
-    )
+    both = enumerate(zip(sizes, strides, strict=False))
+    has_gaps = any(size != 1 and step != prod(sizes[i + 1 :]) for i, (size, step) in both)
     return SLICE if has_gaps else CONTIGUOUS
-
-
-def _contiguous(sizes: list[int]) -> list[int]:
-    """The strides of a tensor of these ``sizes`` without gaps."""
-    return [prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
 def _memory(work: NodeWork) -> CauseReason | None:
     """As many bytes copied from or to another kind of memory, where both sides record it."""
-    items = [[item for group in work.groups for item in group.items[side]] for side in (0, 1)]
-    sizes = [sum(item.work.size for item in side) for side in items]
+    sizes = [sum(item.work.size for item in side) for side in work.items]
     if not (isclose(*sizes, rel_tol=thresholds.SAME_RATIO) if all(sizes) else work.as_much):
         return None
     kinds: list[Counter[tuple[str, str]]] = [Counter(), Counter()]
@@ -389,7 +376,7 @@ def _memory(work: NodeWork) -> CauseReason | None:
     before, after = (side.most_common(1)[0][0] for side in kinds)
     if before == after or any("Host" in name for name in (*before, *after)):
         return None
-    rates = [size / max(sum(item.ns for item in side), 1) for size, side in zip(sizes, items, strict=True)]
+    rates = [size / max(sum(item.ns for item in side), 1) for size, side in zip(sizes, work.items, strict=True)]
     gbps = f", {ARROW.join(map(number_text, rates))} GB/s" if all(rates) else ""  # bytes per ns
     (source, target), (source_after, target_after) = before, after
     if target == target_after:
@@ -429,19 +416,19 @@ def _line(work: NodeWork) -> CauseReason | None:
     """The line of code outside of torch that most of the time runs for that a side has beside the other's; else of one
     side's work the operator that calls it.
     """
-    sides = [[item for g in work.groups for item in g.items[side]] for side in (0, 1)]
     by_line = [Counter[str](), Counter[str]()]
-    for ns_of, items in zip(by_line, sides, strict=True):
+    for ns_of, items in zip(by_line, work.items, strict=True):
         for item in items:
             ns_of[item.line or UNPLACED] += item.ns
     less, more = sorted(by_line, key=Counter.total)
-    return main_line(more - less) or _caller(work, sides)
+    return main_line(more - less) or _caller(work)
 
 
-def _caller(work: NodeWork, sides: Sequence[Sequence[Item]]) -> CauseReason | None:
+def _caller(work: NodeWork) -> CauseReason | None:
     """The outermost operator below which one side alone does most of it, where no line is known: what the program calls
     for it.
     """
+    sides = work.items
     if all(sides):
         return None
     tree = work.trees[int(bool(sides[1]))]

@@ -49,18 +49,19 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         if not parts.size or is_outweighed(leaves, *map(np.flatnonzero, is_measured_work(leaves, (label,)))):
             continue
         part = float(parts.sum())
-        gross = float(np.abs(effects).sum())
+        sizes = np.abs(effects)
+        gross = float(sizes.sum())
         if (
             part < thresholds.WORTH_A_LINE
             or abs(effects.sum()) < max(thresholds.MOSTLY * gross, thresholds.WORTH_A_LINE * part / 2)
-            or abs(median := _weighted_median(ratios, np.abs(effects))) <= thresholds.SAME_RATIO
+            or abs(median := _weighted_median(ratios, sizes)) <= thresholds.SAME_RATIO
         ):
             continue
         by_unit: dict[str, float] = defaultdict(float)
-        for unit, effect in zip(units, np.abs(effects), strict=True):
+        for unit, effect in zip(units, sizes, strict=True):
             by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
-        alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
+        alike = float(sizes[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
         how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
         shape = changed_shape(groups, trees, exp(median), unit)
         varied = "" if shape else _largest(_examples(comparison))  # of calls with several sizes on a side

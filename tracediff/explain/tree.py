@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.leaves import Longest, SetLeaves
-from tracediff.arrays import Floats, combined
+from tracediff.arrays import Floats, Int64, combined
 from tracediff.explain.leaves import (
     HOST,
     LONG,
@@ -84,10 +84,7 @@ def logarithmic_mean(a: Floats, b: Floats) -> Floats:
     return np.where(positive & equal, a, out)
 
 
-Ints = NDArray[np.int64]
-
-
-def added_up(chains: Sequence[Chain], path: Floats, total: Floats, work: Floats) -> list[Ints]:
+def added_up(chains: Sequence[Chain], path: Floats, total: Floats, work: Floats) -> list[Int64]:
     """The leaves, each alone or with others that the tree need not separate: small ones of one parent with work on
     the same sides, whose work and times change in the same direction. What is together changes by a tenth of what a
     line needs at most, so sums over a parent's children, without regard to sign or not, stay as they are.

@@ -61,6 +61,7 @@ from tracediff.explain.programs import (
     in_place,
     listed,
     loads_data,
+    median_factor,
     mostly_contained,
     operators,
     phases_of_operators,
@@ -88,10 +89,10 @@ def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, sa
     """The facts, the weightiest first. The names of the matched work compare if ``same_vendor``."""
     trees, sides, groups = comparison.trees, comparison.sides, comparison.work.groups
     program = _program(leaves, comparison, differing)
-    is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
+    codes = {fact.code for fact in program}
     # by all of its FLOPs, or of its amounts; or too little is known
-    is_judged = any(fact.code in (OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK) for fact in program)
-    same = "the same operator calls" if any(fact.code == SAME_PROGRAM for fact in program) else ""
+    is_judged = not codes.isdisjoint((OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK))
+    same = "the same operator calls" if SAME_PROGRAM in codes else ""
     by_sizes: list[Fact] = []
     if not is_judged:
         by_amounts = amounts(leaves, comparison, same) or other_sizes(leaves, comparison, same)
@@ -99,10 +100,10 @@ def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, sa
             leaves, comparison
         )
     classes = calls_by_class(trees[0]), calls_by_class(trees[1])
-    is_same = any(fact.code == SAME_CALLS for fact in program)  # whatever module each call is charged to
+    is_same = SAME_CALLS in codes  # whatever module each call is charged to
     repetitions = repeated(comparison, ({}, {}) if is_same or not differing else classes)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
-    codes = {fact.code for fact in (*program, *repetitions, *of_compilers)}
+    codes |= {fact.code for fact in (*repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call
     return (
         *_nothing_recorded(comparison),
@@ -119,7 +120,8 @@ def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, sa
         *_one_module(leaves, comparison),
         *hidden_host(leaves),
         *(_changed_modules(trees) if same_vendor and not is_same else ()),
-        *([] if is_other or not same_vendor else other_kernels(groups)),
+        # the groups of another program are not the same work
+        *([] if OTHER_PROGRAM in codes or not same_vendor else other_kernels(groups)),
         *(other_stream(comparison) if comparison.has_gpu else ()),
         *other_ranks(leaves, sides),
         *late_rank(sides),
@@ -143,9 +145,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
         if any(stand_ins):  # what these do is unknown
             return [Fact(OTHER_COUNTS, f"operators called more or less often: {examples}")] if examples else []
         return _same_calls(trees) or [_same_program(outer, comparison, examples)]
-    names = outer[0].keys() | outer[1].keys()
-    ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
-    factor = ratios[len(ratios) // 2] if ratios else 1.0
+    factor = median_factor(*outer)
     agree = min(common(outer, factor), common([operators(tree, INNERMOST) for tree in trees], factor))
     is_scaled = agree >= thresholds.SAME_PROGRAM  # all alike, so that any known FLOPs are an example of the work
     flops = flop_ratio(trees, 0 if is_scaled else thresholds.MOSTLY)
