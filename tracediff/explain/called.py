@@ -24,7 +24,7 @@ from tracediff.explain.facts import (
 )
 from tracediff.explain.leaves import Leaves
 from tracediff.explain.programs import ClassCalls, Differing, in_place, listed, operator_calls, repeated_modules
-from tracediff.formatting import count, counts, plural, times, with_more
+from tracediff.formatting import count, counts, plural, time_unit, times, with_more
 from tracediff.profile.analyses.leaf_keys import callee_label
 
 CallsOfSides = tuple[dict[str, float], dict[str, float]]
@@ -245,8 +245,8 @@ def repeated(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> 
     how many modules of a class it calls more, and in which modules it makes all operator calls several times as often.
     """
     texts, settings = [], []
-    for name, per_step in _repeated_annotations(comparison):
-        texts.append(f"{name} {counts(*per_step)} times {comparison.basis}")
+    for name, per_step, launched in _repeated_annotations(comparison):
+        texts.append(f"{name} {counts(*per_step)} times {comparison.basis}{launched}")
         settings.append(often(name, *per_step))
     for module, numbers, factor in repeated_modules(*classes):
         if factor == 1:
@@ -259,24 +259,28 @@ def repeated(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> 
     return [Fact(REPEATED, f"called more or less often: {listed(texts)}", setting=settings[0])] if texts else []
 
 
-def _repeated_annotations(comparison: Comparison) -> list[tuple[str, tuple[float, float]]]:
-    """(name, how often per step on both sides) of the steps of optimizers, and of other annotations whose time, or that
-    of the GPU work below them, is worth a line of the step: the largest first, of those called as often as each other
-    the one of the shortest name.
+def _repeated_annotations(comparison: Comparison) -> list[tuple[str, tuple[float, float], str]]:
+    """(name, how often per step on both sides, `` (GPU work +1.2 ms)``) of the steps of optimizers, and of other
+    annotations whose time, or that of the GPU work below them, is worth a line of the step: the largest first, of those
+    called as often as each other the one of the shortest name.
     """
+    unit = time_unit([*map(comparison.us, comparison.step_time.period)])
     trees, least = comparison.trees, thresholds.WORTH_A_LINE * max(comparison.step_time.period)
     launched = [work_below(tree) for tree in trees]
-    sizes: dict[tuple[float, float], list[tuple[bool, str, float]]] = defaultdict(list)
+    alike: dict[tuple[float, float], list[tuple[bool, int, str, float, str]]] = defaultdict(list)
     for op in comparison.ops:
         name = op.raw_name.partition("#")[2] or op.raw_name
         control, test = (number / tree.denominator for number, tree in zip(op.count, trees, strict=True))
         if op.category != ANNOTATION or not (control and test) or isclose(control, test):
             continue
-        change = max(abs(op.total.delta), abs(launched[1][op.raw_name] - launched[0][op.raw_name]))
-        if name.endswith(STEP) or change >= least:
-            sizes[control, test].append((name.endswith(STEP), name, change))
-    largest = sorted(sizes.items(), key=lambda item: -max(change for *_, change in item[1]))
-    return [(min(same, key=lambda one: (one[0], len(one[1])))[1], per_step) for per_step, same in largest]
+        gpu_change = launched[1][op.raw_name] - launched[0][op.raw_name]
+        change, is_update = max(abs(op.total.delta), abs(gpu_change)), name.endswith(STEP)
+        if is_update or change >= least:
+            text = f" (GPU work {unit.signed_text(comparison.us(gpu_change))})" if abs(gpu_change) >= least else ""
+            alike[control, test].append((is_update, len(name), name, change, text))
+    largest = sorted(alike.items(), key=lambda item: -max(change for *_, change, _ in item[1]))
+    shortest = [(min(same), per_step) for per_step, same in largest]
+    return [(name, per_step, text) for (_, _, name, _, text), per_step in shortest]
 
 
 def work_below(tree: CallTree) -> Counter[str]:
