@@ -70,21 +70,17 @@ def one_sided_calls(
     both = zip(comparison.labels, (control, test), strict=True)
     annotated, _, *functions = own
     us = {name: ns / 1000 for calls in (annotated, *functions) for side in calls for name, ns in side.items()}
-    parts = [
-        f"only in {label}: {listed([_sized(name, us, leaves) for name in names])}" for label, names in both if names
-    ]
-    setting = " and ".join(_instead_of_calls(own, others, differing, float(leaves.path.sum(axis=1).max())))
+    step_ns = float(leaves.path.sum(axis=1).max())
+    least = thresholds.NO_DIFFERENCE * step_ns / 1000
+    sized = {
+        name: f"{name} ({leaves.step_unit.text(us[name])})"  # loading data is a part of the step by itself
+        for name in us
+        if us[name] >= least and not name.endswith(NEXT)
+    }
+    parts = [f"only in {label}: {listed([sized.get(n, n) for n in names])}" for label, names in both if names]
+    setting = " and ".join(_instead_of_calls(own, others, differing, step_ns))
     values = ", ".join(control), ", ".join(test)
     return [Fact(ONE_SIDED_CALLS, f"called from Python {'; '.join(parts)}", *values, setting=setting)] if parts else []
-
-
-def _sized(name: str, us: Mapping[str, float], leaves: Leaves) -> str:
-    """``SGD.step (0.4 ms)``: with its time per step on the host, if that is a difference of the step; without that of
-    loading data, which is a part of the step by itself.
-    """
-    least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max()) / 1000
-    is_large = us.get(name, 0.0) >= least and not name.endswith(NEXT)
-    return f"{name} ({leaves.step_unit.text(us[name])})" if is_large else name
 
 
 def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: Differing, step_ns: float) -> list[str]:

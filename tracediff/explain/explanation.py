@@ -272,7 +272,7 @@ def _late(node: Node, sources: LineSources) -> str:
     if late is None or late.rank == side.slowest_rank:
         return "other ranks"
     is_along = node.change * sources.comparison.step_time.period.delta > 0
-    return f"rank {late.rank}{': ' if is_along and sources.late_work else ''}{sources.late_work if is_along else ''}"
+    return f"rank {late.rank}: {sources.late_work}" if is_along and sources.late_work else f"rank {late.rank}"
 
 
 def _slack(comparison: Comparison, leaves: Leaves) -> dict[str, Floats]:

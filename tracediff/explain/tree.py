@@ -240,11 +240,13 @@ def _dominant(
         counts = leaves.count[:, leaf]
         if kind in NEVER or (is_call and counts.all() and counts[0] != counts[1]):
             continue
-        if leaves.total[side, leaf] < leaves.total[1 - side, leaf] or _changed_alike(leaves, leaf):
-            continue  # it explains nothing, or no more than the others
+        if leaves.total[side, leaf] < leaves.total[1 - side, leaf]:  # it explains nothing
+            continue
         ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
         of_leaf_ns = max(leaves.path[side, leaf], abs(leaves.path[1, leaf] - leaves.path[0, leaf]))
         if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * of_leaf_ns:
+            continue
+        if kind == "gpu" and _changed_alike(leaves, leaf):  # asked of few, as it looks at all leaves
             continue
         longest, path_ns = max(by_run.values(), key=lambda event: event.ns), float(leaves.path[side, leaf])
         if kind in STRETCHES and longest.ns < thresholds.MOSTLY * path_ns * every:  # which have many pieces each
@@ -264,7 +266,7 @@ def _changed_alike(leaves: Leaves, leaf: int) -> bool:
     operator = leaves.chains[leaf][:3]
     others = [i for i, chain in enumerate(leaves.chains) if chain[:3] == operator and i != leaf]
     own, (before, after) = leaves.total[:, leaf], leaves.total[:, others].sum(axis=1)
-    if leaves.kinds[leaf] != "gpu" or not (own.all() and before and after):
+    if not (own.all() and before and after):
         return False
     change, expected = own[1] - own[0], own[0] * (after / before - 1)
     return bool(abs(change - expected) <= thresholds.UNIFORM * abs(change))
