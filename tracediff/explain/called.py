@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
-from math import isclose
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import ANNOTATION
-from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.ops import Op
 from tracediff.explain.amounts import Trees
@@ -23,16 +21,17 @@ from tracediff.explain.facts import (
     Fact,
 )
 from tracediff.explain.leaves import Leaves
-from tracediff.explain.programs import ClassCalls, Differing, in_place, listed, operator_calls, repeated_modules
-from tracediff.formatting import count, counts, plural, time_unit, times, with_more
+from tracediff.explain.programs import ClassCalls, Differing, in_place, listed, operator_calls
+from tracediff.explain.repeated import STEP, often
+from tracediff.formatting import with_more
 from tracediff.profile.analyses.leaf_keys import callee_label
 
 CallsOfSides = tuple[dict[str, float], dict[str, float]]
 """Of each side, the name of what is called → its time, or what else it is ranked by."""
 PROFILER = "profiler.py("
 """Before the line of a function that records."""
-STEP, NEXT = ".step", ".__next__"
-"""After the class of an optimizer or of a loader of data, in the annotation of what it does."""
+NEXT = ".__next__"
+"""After the class of a loader of data, in the annotation of what it does."""
 
 
 def one_sided_calls(
@@ -134,11 +133,6 @@ def largest_difference(differing: Differing) -> list[str]:
     return []
 
 
-def often(name: str, control: float, test: float) -> str:
-    """``calling AdamW.step 1 instead of 4 times``."""
-    return f"calling {name} {count(test)} instead of {plural(control, 'time')}"
-
-
 def _annotated_calls(ops: Sequence[Op], scale: int) -> tuple[CallsOfSides, CallsOfSides]:
     """(all, of each class what takes longest) that torch annotates: ``Optimizer.step#AdamW.step`` → ns per step; those
     of ``ops`` are over ``scale``.
@@ -214,81 +208,29 @@ def _own_functions(leaves: Leaves, trees: Trees) -> tuple[CallsOfSides, CallsOfS
     for side, tree in enumerate(trees):
         for call, number in zip(tree.calls, operator_calls(tree), strict=True):
             if number and call.line:
-                name = _function(call.line)
+                name = function_of(call.line)
                 every[side][name] += call.self_ns / tree.denominator
                 operators[side][name][call.label] += call.count
         for i, kind in enumerate(leaves.kinds):
             if kind == "python" and leaves.total[side, i]:
-                every[side][_function(leaves.names[side][i])] += float(leaves.total[side, i])
+                every[side][function_of(leaves.names[side][i])] += float(leaves.total[side, i])
     common_names = every[0].keys() & every[1].keys()
     if len(common_names) <= len(every[0].keys() ^ every[1].keys()):
         return _no_calls(), _no_calls()
     for side, calls in enumerate(every):
         least = thresholds.NO_DIFFERENCE * float(leaves.path[side].sum())
-        names = (name for name in calls if name[:-2].isidentifier() or name == "<lambda>()")
-        own = (name for name in names if not name.startswith("__"))  # which any class may have
-        large[side].update({name: calls[name] for name in own if calls[name] >= least})
+        large[side].update({name: calls[name] for name in calls if is_own_name(name) and calls[name] >= least})
     return every, _without_renamed(large, operators)
 
 
-def _function(line: str) -> str:
+def is_own_name(function: str) -> bool:
+    """Whether a program gave it, which any class may not have."""
+    return function == "<lambda>()" or (function[:-2].isidentifier() and not function.startswith("__"))
+
+
+def function_of(line: str) -> str:
     """``forward()`` of ``model.py(12): forward``."""
     return f"{line.rpartition(': ')[2]}()"
-
-
-def repeated(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> list[Fact]:
-    """repeated: what is annotated, and changes the step, such as steps of optimizers, that a side calls more often, of
-    how many modules of a class it calls more, and in which modules it makes all operator calls several times as often.
-    """
-    texts, settings = [], []
-    for name, per_step, launched in _repeated_annotations(comparison):
-        texts.append(f"{name} {counts(*per_step)} times {comparison.basis}{launched}")
-        settings.append(often(name, *per_step))
-    for module, numbers, factor in repeated_modules(*classes):
-        if factor == 1:
-            texts.append(f"{module} {counts(*numbers)} modules")
-            settings.append(f"calling {count(numbers[1])} instead of {count(numbers[0])} {module}")
-        else:
-            texts.append(f"{module} {times(factor)} × the operator calls")
-            number = f"{times(factor)} × the" if factor > 1 else f"{times(1 / factor)} × fewer"
-            settings.append(f"with {number} operator calls in {module}")
-    return [Fact(REPEATED, f"called more or less often: {listed(texts)}", setting=settings[0])] if texts else []
-
-
-def _repeated_annotations(comparison: Comparison) -> list[tuple[str, tuple[float, float], str]]:
-    """(name, how often per step on both sides, `` (GPU work +1.2 ms)``) of the steps of optimizers, and of other
-    annotations whose time, or that of the GPU work below them, is worth a line of the step: the largest first, of those
-    called as often as each other the one of the shortest name.
-    """
-    unit = time_unit([*map(comparison.us, comparison.step_time.period)])
-    trees, least = comparison.trees, thresholds.WORTH_A_LINE * max(comparison.step_time.period)
-    launched = [work_below(tree) for tree in trees]
-    alike: dict[tuple[float, float], list[tuple[bool, int, str, float, str]]] = defaultdict(list)
-    for op in comparison.ops:
-        name = op.raw_name.partition("#")[2] or op.raw_name
-        control, test = (number / tree.denominator for number, tree in zip(op.count, trees, strict=True))
-        if op.category != ANNOTATION or not (control and test) or isclose(control, test):
-            continue
-        gpu_change = launched[1][op.raw_name] - launched[0][op.raw_name]
-        change, is_update = max(abs(op.total.delta), abs(gpu_change)), name.endswith(STEP)
-        if is_update or change >= least:
-            text = f" (GPU work {unit.signed_text(comparison.us(gpu_change))})" if abs(gpu_change) >= least else ""
-            alike[control, test].append((is_update, len(name), name, change, text))
-    largest = sorted(alike.items(), key=lambda item: -max(change for *_, change, _ in item[1]))
-    shortest = [(min(same), per_step) for per_step, same in largest]
-    return [(name, per_step, text) for (_, _, name, _, text), per_step in shortest]
-
-
-def work_below(tree: CallTree) -> Counter[str]:
-    """Annotation → time of the GPU work below it, over the denominator of ``tree``."""
-    time: Counter[str] = Counter()
-    for work in tree.work:
-        node = work.node
-        while node >= 0:
-            call = tree.calls[node]
-            time[call.name] += work.ns * (call.kind == "annotation")
-            node = call.parent
-    return time
 
 
 def _no_calls() -> CallsOfSides:

@@ -23,10 +23,12 @@ from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
 from tracediff.explain.exposure import Remainder, account, slack_of
 from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
+from tracediff.explain.held_work import holders_of
 from tracediff.explain.leaves import (
     GPU,
     NOT_RECORDED,
     OPERATORS,
+    OTHER_CALLERS,
     OTHER_CALLS,
     QUEUE,
     SHARED_CALLS,
@@ -49,8 +51,9 @@ from tracediff.explain.lines import (
     waits_for_ranks,
     what_happened,
 )
-from tracediff.explain.programs import Differing, differing_calls, launching_operators
+from tracediff.explain.programs import Differing, calls_by_class, differing_calls, launching_operators
 from tracediff.explain.reasons import CauseReason, NodeWork, largest_parts, main_line, of_gap, of_single, reasons_of
+from tracediff.explain.repeated import Repeated, repeated_of
 from tracediff.explain.tree import SINGLE, Node, build, name_singles
 from tracediff.explain.work_facts import facts_of
 from tracediff.formatting import ARROW, Unit
@@ -175,12 +178,14 @@ class LineSources(Struct, frozen=True, dict=True):
 
     Attributes:
         comparison: the matched work, the call trees and what was recorded. leaves: what the lines are built from.
-        differing: the operators that are not called as often. late_work: see `explain`.
+        differing: the operators that are not called as often. repeated: what else is not, by name.
+        late_work: see `explain`.
     """
 
     comparison: Comparison
     leaves: Leaves
     differing: Differing
+    repeated: Mapping[str, Repeated]
     late_work: str
 
     @cached_property
@@ -210,7 +215,10 @@ def explain(
     change up to ``noise_floor`` is none. ``late_work``: what changed in the rank that the others wait for, in words.
     """
     groups, sides = comparison.work.groups, comparison.sides
-    profiled = pair(leaves_of_sides, groups, sides, family_of)
+    differing = differing_calls(comparison.trees)
+    classes = calls_by_class(comparison.trees[0]), calls_by_class(comparison.trees[1])
+    repeated = repeated_of(comparison, classes if differing else ({}, {}))
+    profiled = pair(leaves_of_sides, groups, sides, family_of, holders_of(comparison, repeated, classes))
     name_singles(profiled, leaves_of_sides, float(profiled.path[1].sum() - profiled.path[0].sum()))
     profiled = with_calls_apart(profiled)
     vendors = [vendors_of(key.name for key in leaves.keys) for leaves in leaves_of_sides]
@@ -220,9 +228,8 @@ def explain(
     root = build(leaves)
     lines = lines_of(root)
     gpu_work = [root.children[GPU]] if GPU in root.children else []
-    differing = differing_calls(comparison.trees)
-    facts = facts_of(profiled, comparison, differing, same_vendor=same_vendor)
-    sources = LineSources(comparison, leaves, differing, late_work)
+    facts = facts_of(profiled, comparison, differing, classes, repeated, same_vendor=same_vendor)
+    sources = LineSources(comparison, leaves, differing, {one.name: one for one in repeated}, late_work)
     rests = Rests(_without_event(lines.shown, leaves), _kinds(groups))
     slack = _slack(comparison, leaves) if leaves is profiled else {}
     accounted, remainders = account(lines, root, slack, facts)
@@ -321,7 +328,11 @@ class Rests(Struct, frozen=True):
         """``label``, with a word where that is not all that it is called after."""
         if line.chain in self.without_event:
             return f"other {label.removeprefix('other ')}"
-        if line.trail[:1] == (GPU,) and len(self.kinds.get(line.node.label, ())) > 1:
+        if (
+            line.trail[:1] == (GPU,)
+            and OTHER_CALLERS not in line.trail
+            and len(self.kinds.get(line.node.label, ())) > 1
+        ):
             return f"{line.trail[1]} kernels of {line.node.label}"
         return label
 
@@ -354,9 +365,13 @@ def _cause(
     single = max(singles, key=lambda one: one.longest.ns, default=None)
     label = label_of(line)  # which may say which kernels were replaced
     reasons = [reason for reason in reasons_of(work) if ARROW not in label or reason.code != OTHER_KERNELS]
+    reasons = [reason for reason in reasons if reason.text != f"called by {label}"]
     what = what_happened(line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_stated=is_stated)
     if groups and not node.total.all() and _is_unpaired(groups, comparison.work.groups, leaves):
         what = UNPAIRED
+    if OTHER_CALLERS in line.trail:
+        repeated = sources.repeated.get(node.label)
+        what = repeated.happened(float(node.total[1] / node.total[0])) if repeated and node.total.all() else what
     return Cause(
         label=rests.named(label, line),
         trail=line.trail,

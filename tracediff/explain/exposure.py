@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tracediff import thresholds
 from tracediff.arrays import Floats
 from tracediff.explain.facts import Fact, wait_of
-from tracediff.explain.leaves import GPU, HOST, QUEUE, SINGLES, START, Leaves
+from tracediff.explain.leaves import GPU, HOST, OTHER_CALLERS, QUEUE, SINGLES, START, Leaves
 from tracediff.explain.lines import Line, Lines, label_of
 from tracediff.explain.tree import Node, common
 from tracediff.pair import Pair
@@ -196,8 +196,10 @@ def _in_order(lines: Sequence[Line], own: Sequence[float], change: float) -> lis
 
 def _exposed(whole: Node, exposure: float) -> str:
     """What most of the ``exposure`` of a part of the step is of, in words; empty where nothing is most of it."""
-    others = QUEUE, SINGLES  # which are no work, or of no kind
+    others = QUEUE, SINGLES, OTHER_CALLERS  # which are no work, or of no kind
     parts = [Line((whole.label,), part) for part in whole.children.values() if part.label not in others]
+    calls = next((part for part in whole.children.values() if part.label == OTHER_CALLERS), None)
+    parts += [Line((whole.label, OTHER_CALLERS), call) for call in calls.children.values()] if calls else []
     largest = max(parts, key=lambda line: abs(line.node.exposure), default=None)
     moved = sum(abs(line.node.exposure) for line in parts)
     if largest is None or largest.node.exposure * exposure <= 0:

@@ -44,6 +44,8 @@ ON_THE_HOST = " on the host"
 """After an operator whose own time on the host is meant."""
 UNPAIRED = "without counterpart"
 """All other work of a module, which is no counterpart piece by piece."""
+OTHER_CALLERS = "calls that differ"
+"""In place of the family of work in calls that one side makes more often, or alone."""
 SHARED_CALLS, OTHER_CALLS = HOST_CALLS = "the same operator calls", "other operator calls"
 """On the host: the calls that both sides make, and those that one side makes beside them."""
 IDLE = "GPU idle"
@@ -188,13 +190,17 @@ def pair(
     groups: Sequence[Group],
     recorded: tuple[Side, Side],
     family_of: Callable[[str, str | None], str],
+    holders: Mapping[int, str],
 ) -> Leaves:
-    """The leaves of both ``sides``; those of one group of matched work, and those of one place on the host, are one."""
+    """The leaves of both ``sides``; those of one group of matched work, and those of one place on the host, are one.
+    ``holders``: index of a group → the call that holds it, if that differs.
+    """
     functions = [{key.name for key in leaves.keys if key.kind == "python" and key.name} for leaves in sides]
     labels = _Labels(
         groups,
         (recorded[0].has_gpu, recorded[1].has_gpu),
         family_of,
+        holders,
         call_names(key.name for leaves in sides for key in leaves.keys),
         moved_lines(*functions) if bool(functions[0]) == bool(functions[1]) else None,
     )
@@ -284,6 +290,7 @@ class _Labels:
         groups: Sequence[Group],
         on_gpu: tuple[bool, bool],
         family_of: Callable[[str, str | None], str],
+        holders: Mapping[int, str],
         calls: Mapping[str, str],
         moved: Mapping[str, str] | None,
     ) -> None:
@@ -292,6 +299,7 @@ class _Labels:
         self.groups = groups
         self.on_gpu = on_gpu
         self.family_of = family_of
+        self.holders = holders
         self.group_of: tuple[Mapping[Key, int], Mapping[Key, int]] = tuple(  # type: ignore[assignment]
             {item.work.key: g for g, group in enumerate(groups) for item in group.items[side]} for side in (0, 1)
         )
@@ -349,12 +357,15 @@ class _Labels:
 
     def _group_chain(self, g: int) -> Chain:
         group = self.groups[g]
-        if g in self._replacements:
+        if g in self._replacements and g not in self.holders:
             return self._top, UNPAIRED, self._replacements[g], g
         op = operator_of(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
         if {member.category for members in group.members for member in members} == {MEMCPY}:  # not what its kernels do
             op = f"{largest_kernels(group)}{COPIED}{op}"
         call = group.call if group.call and SHAPES in group.call else largest_kernels(group)
+        if g in self.holders:
+            noun = "operators" if self._top == OPERATORS else "kernels"
+            return self._top, OTHER_CALLERS, self.holders[g], f"{group.family} {noun}", call, g
         return self._top, group.family, op, call, g
 
 

@@ -25,6 +25,7 @@ from tracediff.explain.leaves import (
     MIXED,
     NOT_RECORDED,
     OPERATORS,
+    OTHER_CALLERS,
     OTHER_CALLS,
     PYTHON,
     QUEUE,
@@ -61,7 +62,7 @@ IN_OTHERS = {
     OTHER_CALLS: "calls of other operators on the host",
 }
 """What others are called where "other" and the name of the whole would say something else."""
-ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED)
+ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED, OTHER_CALLERS)
 MANY_PARTS = (*HOST_CALLS, PYTHON)
 """What is one line unless one part of it changed: its parts are too many, and too short, to be lines."""
 
@@ -110,7 +111,7 @@ def scale_of(root: Node) -> float:
 def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
     """The lines of a node: its own, or those of its children where these say more."""
     children = list(node.children.values())
-    is_one = node.note == REPLACED or (trail and trail[-1] == MIXED)
+    is_one = node.note == REPLACED or trail[-1:] in ((MIXED,), (OTHER_CALLERS,))
     if not children or is_one or isinstance(next(iter(node.children)), int):
         return [Line(trail, node)]
     inner = (*trail, node.label) if node.depth else trail
@@ -269,7 +270,7 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     noun = "kernels" if trail[0] == GPU else "operators"
     if len(trail) == 1:
         return f"{noun} {UNPAIRED}" if label == UNPAIRED else f"{label} {noun}"
-    if trail[1] == UNPAIRED:
+    if trail[1] in (UNPAIRED, OTHER_CALLERS):
         return label
     if len(trail) == 2:
         if "::" in label:  # an operator
@@ -294,7 +295,7 @@ def what_happened(line: Line, amount: Amount | None, calls: Floats, *, is_record
         return ""
     if OTHER_CALLS in line.chain and node.total.all():  # a reason names them
         return ""
-    if node.note == REPLACED:
+    if node.note == REPLACED or (OTHER_CALLERS in line.trail and ARROW in node.label and node.total.all()):
         return "replaced"
     if not node.total.all():
         if node.count.all() or QUEUE in line.chain:  # who waits on one side only does no other work
@@ -353,7 +354,7 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
         return how_much
     strides = ", if stride= is the same" if CONV in line.chain else ""  # which the trace does not give
     in_time = f" in {multiple(longer, 'time')}"
-    return f"{how_much}{_pace(longer, in_time) if is_same else in_time}{strides}"
+    return f"{how_much}{pace(longer, in_time) if is_same else in_time}{strides}"
 
 
 def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
@@ -364,7 +365,7 @@ def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
     number = f"{plural(test, 'call')} each" if control == test else counts_of(control, test, "calls")
     if is_same and control and test and abs(log(test / control)) <= thresholds.SAME_RATIO:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
-        return f"{number}{_pace(longer, f', {times(longer)} × as long') if changed else ''}"
+        return f"{number}{pace(longer, f', {times(longer)} × as long') if changed else ''}"
     return f"{number}{_but(test - control, longer)}"
 
 
@@ -383,7 +384,7 @@ def one_part(node: Node, leaves: Leaves) -> str:
             (control, test), others = total[:, names == name].sum(axis=1), total[:, names != name].sum(axis=1)
             is_most = (test - control) * node.change >= thresholds.MOSTLY * (total.sum(axis=1) @ (-1, 1)) ** 2
             if is_most and control and others.all() and abs(log(others[1] / others[0])) <= thresholds.SAME_RATIO:
-                return f"{MOSTLY_IN}{name}{_pace(test / control, f', {times(test / control)} × as long')}"
+                return f"{MOSTLY_IN}{name}{pace(test / control, f', {times(test / control)} × as long')}"
     return ""
 
 
@@ -392,7 +393,7 @@ def _but(more: float, longer: float) -> str:
     return f", but {'longer' if longer > 1 else 'shorter'} ones" if more * (longer - 1) < 0 else ""
 
 
-def _pace(longer: float, slower: str) -> str:
+def pace(longer: float, slower: str) -> str:
     """How as much work takes ``longer`` times as long: ``slower``, or how many times as fast it is."""
     return slower if longer > 1 else f", {times(1 / longer)} × as fast"
 

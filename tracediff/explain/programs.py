@@ -62,14 +62,14 @@ def operators(tree: CallTree, which: str) -> dict[str, float]:
     inside: list[bool] = []  # another operator
     for i, (call, number) in enumerate(zip(tree.calls, operator_calls(tree), strict=True)):
         around = tree.calls[call.parent] if call.parent >= 0 else None
-        inside.append(around is not None and (inside[call.parent] or _is_operator(around)))
+        inside.append(around is not None and (inside[call.parent] or is_operator(around)))
         is_other = {OUTERMOST: inside[i], INNERMOST: i in parents, EVERY: False}[which]
-        if number and _is_operator(call) and not is_other:
+        if number and is_operator(call) and not is_other:
             out[call.label] += number
     return dict(out)
 
 
-def _is_operator(call: Call) -> bool:
+def is_operator(call: Call) -> bool:
     """Whether it is an operator, and no node of autograd."""
     return call.kind == "op" and not BACKWARD_OP.match(call.label)
 
@@ -278,9 +278,10 @@ def modules_around(tree: CallTree) -> list[ModulePath]:
     return modules
 
 
-def repeated_modules(control: ClassCalls, test: ClassCalls) -> list[tuple[str, tuple[int, int], float]]:
-    """(class, how many of it the sides call, how many times as often test makes all operator calls in these, 1 if these
-    are more modules) of the outermost modules that differ in it. A module in place of one of another class is no more.
+def repeated_modules(control: ClassCalls, test: ClassCalls) -> list[tuple[ModulePath, tuple[int, int], float]]:
+    """(class and those around it, how many of it the sides call, how many times as often test makes all operator calls
+    in these, 1 if these are more modules) of the outermost modules that differ in it. A module in place of one of
+    another class is no more.
     """
     paths = sorted(control.keys() & test.keys(), key=lambda path: (len(path), path))
     numbers = {path: (len(control[path][0]), len(test[path][0])) for path in paths}
@@ -301,10 +302,7 @@ def repeated_modules(control: ClassCalls, test: ClassCalls) -> list[tuple[str, t
         if factor != 1 and numbers[path][0] == numbers[path][1] and not has_more:
             factors[path] = factor
     outermost = (path for path in factors if not any(path[:depth] in factors for depth in range(1, len(path))))
-    return [
-        (f"{path[-1]} in {path[0]}" if len(path) > 1 and factors[path] != 1 else path[-1], numbers[path], factors[path])
-        for path in outermost
-    ]
+    return [(path, numbers[path], factors[path]) for path in outermost]
 
 
 def _factor(control: Mapping[str, int], test: Mapping[str, int]) -> float:

@@ -19,7 +19,15 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.amounts import NUMBER, is_of_other_kinds, resized
-from tracediff.explain.leaves import NOT_RECORDED, OTHER_CALLS, SHARED_CALLS, UNPLACED, Single, largest_kernel
+from tracediff.explain.leaves import (
+    NOT_RECORDED,
+    OTHER_CALLERS,
+    OTHER_CALLS,
+    SHARED_CALLS,
+    UNPLACED,
+    Single,
+    largest_kernel,
+)
 from tracediff.explain.tree import REPLACED, Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, plural, with_digits
 from tracediff.formatting import count as counted
@@ -138,7 +146,8 @@ def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str],
     largest = can_name[: bounds.PARTS_NAMED]
     first, moved = (abs(sum(part.work for part in some)) for some in (largest, parts))
     is_most = first >= thresholds.MOSTLY * moved
-    if not largest or not (is_most or is_of_calls):
+    is_of_one_kind = trail[-1:] == (OTHER_CALLERS,) and abs(parts[0].work) >= thresholds.KNOWN_AMOUNT * moved
+    if is_of_one_kind or not largest or not (is_most or is_of_calls):
         return None
     unit = with_digits(unit, [child.work / 1000 for child in largest])
     texts = (f"{labels[child.label]} {unit.signed(child.work / 1000)}" for child in largest)

@@ -20,6 +20,7 @@ from tracediff.explain.leaves import (
     LONG,
     NOT_RECORDED,
     ONE,
+    OTHER_CALLERS,
     PYTHON,
     QUEUE,
     SINGLES,
@@ -322,7 +323,8 @@ def _finish(node: Node, may_replace: bool = True) -> None:
     """Add up what is below ``node``; what only one side has there replaced what only the other has."""
     if not node.children:
         return
-    may_replace &= node.label not in (QUEUE, PYTHON)  # what begins later, or another function, replaces nothing
+    # what begins later, another function, or what is called by name replaces nothing
+    may_replace &= node.label not in (QUEUE, PYTHON, OTHER_CALLERS)
     for child in node.children.values():
         _finish(child, may_replace)
     if node.depth > 1 and may_replace:

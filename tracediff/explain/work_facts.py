@@ -12,7 +12,7 @@ from tracediff import thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import NUMBER
 from tracediff.explain.amounts import Trees, flop_calls, flop_ratio
-from tracediff.explain.called import instead, largest_difference, one_sided_calls, repeated
+from tracediff.explain.called import instead, largest_difference, one_sided_calls
 from tracediff.explain.facts import (
     AS_MUCH,
     AS_OFTEN,
@@ -49,9 +49,9 @@ from tracediff.explain.leaves import GPU, HOST, OPERATORS, OTHER_CALLS, SHARED_C
 from tracediff.explain.programs import (
     INNERMOST,
     OUTERMOST,
+    ClassCalls,
     Differing,
     agreeing,
-    calls_by_class,
     calls_by_shape,
     changed_modules,
     common,
@@ -70,6 +70,7 @@ from tracediff.explain.programs import (
     work_in_backward,
 )
 from tracediff.explain.reasons import PLACES
+from tracediff.explain.repeated import Repeated, fact_of
 from tracediff.explain.sizes import (
     DIFFERENT_WORK,
     WORDS,
@@ -85,8 +86,18 @@ from tracediff.formatting import change, count, counts, multiple, percent, plura
 from tracediff.pair import NONE, Pair, total
 
 
-def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, same_vendor: bool) -> tuple[Fact, ...]:
-    """The facts, the weightiest first. The names of the matched work compare if ``same_vendor``."""
+def facts_of(
+    leaves: Leaves,
+    comparison: Comparison,
+    differing: Differing,
+    classes: tuple[ClassCalls, ClassCalls],
+    repeated: Sequence[Repeated],
+    *,
+    same_vendor: bool,
+) -> tuple[Fact, ...]:
+    """The facts, the weightiest first; ``classes`` are of both sides' modules. The names of the matched work compare if
+    ``same_vendor``.
+    """
     trees, sides, groups = comparison.trees, comparison.sides, comparison.work.groups
     program = _program(leaves, comparison, differing)
     codes = {fact.code for fact in program}
@@ -99,9 +110,8 @@ def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, sa
         by_sizes = (by_amounts + first_dimension(comparison) or unknown_sizes(leaves, trees)) + _uniform(
             leaves, comparison
         )
-    classes = calls_by_class(trees[0]), calls_by_class(trees[1])
     is_same = SAME_CALLS in codes  # whatever module each call is charged to
-    repetitions = repeated(comparison, ({}, {}) if is_same or not differing else classes)
+    repetitions = fact_of(repeated, comparison.basis)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     codes |= {fact.code for fact in (*repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call

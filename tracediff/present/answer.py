@@ -103,8 +103,7 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -
     if fact.code == NEW_WAIT:
         return as_wait(fact) in why
     if fact.code == REPEATED:
-        says_more = ", " in fact.text or " (GPU work " in fact.text
-        return not says_more and fact.setting in verdict.difference
+        return ", " not in fact.text and fact.setting in verdict.difference
     names = [name for names in (fact.control, fact.test) for name in names.split(", ")]
     is_sized = any(f"{name} (" in fact.text for name in filter(None, names))
     return fact.code == ONE_SIDED_CALLS and not is_sized and all(class_in(n) in verdict.difference for n in names)

@@ -1,0 +1,171 @@
+"""Work by the call that holds it: of annotations and modules that a side calls more often, all of it; of functions and
+operators that one side alone calls, its own. Each is one part of the tree, whatever families its kernels are of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+
+from tracediff import thresholds
+from tracediff.aggregate.averages import ANNOTATION
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import Item
+from tracediff.diff.ops import Op
+from tracediff.explain.called import function_of, is_own_name
+from tracediff.explain.programs import ClassCalls, class_of, is_operator, modules_around
+from tracediff.explain.repeated import Repeated
+from tracediff.formatting import ARROW
+from tracediff.pair import Pair, total
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
+
+OPTIMIZERS = "Optimizer.step#"
+"""Before the names of steps of optimizers, which are a phase of the tree."""
+Holder = Callable[[Item], str]
+"""The name of what holds work of one side; empty where nothing does."""
+
+
+def holders_of(
+    comparison: Comparison, repeated: Sequence[Repeated], classes: tuple[ClassCalls, ClassCalls]
+) -> dict[int, str]:
+    """Index of a group of work → the call that holds all of it: one of ``repeated``, where how often it is called is
+    most of its change, or one that the other side does not make, nor another in its place. ``classes`` are of both
+    sides' modules.
+    """
+    groups, trees = comparison.work.groups, comparison.trees
+    replaced = _replaced_annotations(comparison.ops)
+    inside: dict[str, list[int]] = defaultdict(list)
+    repeated_around = trees.map(lambda tree: _repeated_around(tree, repeated, replaced))
+    for g, name in _held(dict(enumerate(groups)), repeated_around).items():
+        inside[name].append(g)
+    numbers = {one.name: one.numbers for one in repeated}
+    out = {
+        g: name
+        for name, some in inside.items()
+        if name not in numbers or _is_number(numbers[name], [groups[g] for g in some])
+        for g in some
+    }
+    one_sided = {g: group for g, group in enumerate(groups) if g not in out and not all(group.members)}
+    places = _places(comparison)
+    ns = _by_place(one_sided.values(), places)
+    own = _held(one_sided, _own_calls(trees, classes))
+    families: dict[str, set[str]] = defaultdict(set)
+    for g, name in own.items():
+        families[name].add(groups[g].family)
+    return out | {
+        g: name
+        for g, name in own.items()
+        if len(families[name]) > 1 and not _is_replaced(groups[g], places, ns)  # else its family says as much
+    }
+
+
+def _held(groups: Mapping[int, Group], holders: Pair[Holder]) -> dict[int, str]:
+    """Index of a group → what holds all its work."""
+    out = {}
+    for g, group in groups.items():
+        names = {holder(item) for holder, items in zip(holders, group.items, strict=True) for item in items}
+        if len(names) == 1 and (name := names.pop()):
+            out[g] = name
+    return out
+
+
+def _repeated_around(tree: CallTree, repeated: Iterable[Repeated], replaced: dict[str, str]) -> Holder:
+    """The outermost of ``repeated``, or of annotations that are ``replaced``, around work."""
+    annotations = replaced | {one.raw_name: one.name for one in repeated if one.raw_name}
+    optimizers = {label for name, label in annotations.items() if name.startswith(OPTIMIZERS)}
+    modules = {one.path: one.name for one in repeated if one.path and one.factor == 1}
+    around: list[str] = []
+    for call, module in zip(tree.calls, modules_around(tree), strict=True):
+        name = around[call.parent] if call.parent >= 0 else ""
+        if not name and call.kind == "annotation":
+            name = annotations.get(call.name, "")
+        elif not name and call.kind == "module":
+            name = modules.get(tuple(map(class_of, module)), "")
+        elif call.kind == "phase" and call.name == PHASES[OPTIMIZER] and len(optimizers) == 1:
+            (name,) = optimizers
+        around.append(name)
+    return lambda item: around[item.node] if item.node >= 0 else ""
+
+
+def _replaced_annotations(ops: Iterable[Op]) -> dict[str, str]:
+    """``Optimizer.step#AdamW.step`` → ``AdamW.step → SGD.step``: annotations by torch of what one side alone calls."""
+    annotated = [op for op in ops if op.category == ANNOTATION and "#" in op.raw_name]
+    sides = [{op.raw_name for op in annotated if op.count[side]} for side in (0, 1)]
+    kinds: dict[str, Pair[list[str]]] = defaultdict(lambda: Pair([], []))
+    for side, names in enumerate(sides):
+        for name in sorted(names - sides[1 - side]):
+            kinds[name.partition("#")[0]][side].append(name)
+    return {
+        name: ARROW.join(one[0].partition("#")[2] for one in both if one)
+        for both in kinds.values()
+        if max(map(len, both)) == 1  # else nothing shows which replaces which
+        for name in chain(*both)
+    }
+
+
+def _is_number(numbers: Pair[float], groups: Sequence[Group]) -> bool:
+    """Whether most of the change of ``groups`` is that there are more, or fewer, calls of them."""
+    time = total(group.time for group in groups)
+    expected = time.control * (numbers.test / numbers.control - 1)
+    return expected * time.delta > 0 and abs(expected) >= thresholds.MOSTLY * abs(time.delta)
+
+
+def _own_calls(trees: Pair[CallTree], classes: tuple[ClassCalls, ClassCalls]) -> Pair[Holder]:
+    """The function, or else the outermost operator or class of modules, around work that the other side does not call
+    at all.
+    """
+    functions = trees.map(lambda tree: {function_of(call.line) for call in tree.calls if call.line})
+    labels = trees.map(lambda tree: {call.label for call in tree.calls if call.kind == "op"})
+
+    def holder(side: int) -> Holder:
+        around: list[str] = []
+        for call, module in zip(trees[side].calls, modules_around(trees[side]), strict=True):
+            name = around[call.parent] if call.parent >= 0 else ""
+            if not name and is_operator(call) and call.label not in labels[1 - side]:
+                name = display_name(call.label)
+            elif not name and call.kind == "module" and all(classes):
+                path = tuple(map(class_of, module))
+                name = path[-1] if path in classes[side] and path not in classes[1 - side] else ""
+            around.append(name)
+
+        def name_of(item: Item) -> str:
+            function = function_of(item.line) if item.line and functions[1 - side] else ""
+            is_own = is_own_name(function) and function not in functions[1 - side]
+            return function if is_own else around[item.node] if item.node >= 0 else ""
+
+        return name_of
+
+    return Pair(holder(0), holder(1))
+
+
+def _places(comparison: Comparison) -> Pair[list[int]]:
+    """Of each call of both sides, the innermost one at or around it that both make: its node in control's tree."""
+    pairing = comparison.pairing
+    own = Pair({node: node for node in pairing.test_of}, pairing.control_of)
+    out: Pair[list[int]] = Pair([], [])
+    for tree, node_of, places in zip(comparison.trees, own, out, strict=True):
+        for node, call in enumerate(tree.calls):
+            places.append(node_of.get(node, places[call.parent] if call.parent >= 0 else -1))
+    return out
+
+
+def _by_place(groups: Iterable[Group], places: Pair[list[int]]) -> Pair[Counter[int]]:
+    """Of each side place → ns of ``groups`` there."""
+    ns: Pair[Counter[int]] = Pair(Counter(), Counter())
+    for group in groups:
+        for of_side, of_node, items in zip(ns, places, group.items, strict=True):
+            for item in items:
+                of_side[of_node[item.node] if item.node >= 0 else -1] += item.ns
+    return ns
+
+
+def _is_replaced(group: Group, places: Pair[list[int]], ns: Pair[Counter[int]]) -> bool:
+    """Whether in the place of ``group``, of one side, the other side does other work, more than next to none."""
+    side = int(bool(group.members.test))
+    here = {places[side][item.node] if item.node >= 0 else -1 for item in group.items[side]}
+    mine, other = (sum(of_side[place] for place in here) for of_side in (ns[side], ns[1 - side]))
+    return other >= thresholds.WORTH_A_LINE * mine

@@ -1,0 +1,124 @@
+"""What a side calls more often: annotations, such as steps of optimizers, and modules."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from math import isclose, log
+
+from msgspec import Struct
+
+from tracediff import thresholds
+from tracediff.aggregate.averages import ANNOTATION
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.diff.comparison import Comparison
+from tracediff.explain.facts import REPEATED, Fact
+from tracediff.explain.lines import pace
+from tracediff.explain.programs import ClassCalls, ModulePath, listed, repeated_modules
+from tracediff.formatting import count, counts, plural, times
+from tracediff.pair import Pair
+
+STEP = ".step"
+"""After the class of an optimizer, in the annotation of what it does."""
+
+
+class Repeated(Struct, frozen=True, kw_only=True):
+    """What is not called as often.
+
+    Attributes:
+        name: of it. raw_name: of an annotation as recorded. path: of modules their class and those around it.
+        numbers: how often it is called per step, or how many modules there are.
+        factor: of modules, how many times as many operator calls they make; 1 where there are more of them.
+    """
+
+    name: str
+    raw_name: str = ""
+    path: ModulePath = ()
+    numbers: Pair[float]
+    factor: float = 1.0
+
+    @property
+    def often(self) -> str:
+        """``1 → 3 times``, ``12 → 24 modules``, ``1.5 × the operator calls``."""
+        if self.factor != 1:
+            return f"{times(self.factor)} × the operator calls"
+        return f"{counts(*self.numbers)} {'modules' if self.path else 'times'}"
+
+    def happened(self, longer: float) -> str:
+        """``6 → 4 times, each 1.25 × as long``, where all of it takes ``longer`` times as long."""
+        each = longer * self.numbers.control / self.numbers.test
+        changed = abs(log(each)) > thresholds.SAME_RATIO
+        return f"{self.often}{pace(each, f', each {times(each)} × as long') if changed else ''}"
+
+    @property
+    def setting(self) -> str:
+        """``calling AdamW.step 1 instead of 4 times``."""
+        if self.factor != 1:
+            more = f"{times(self.factor)} × the" if self.factor > 1 else f"{times(1 / self.factor)} × fewer"
+            return f"with {more} operator calls in {self.name}"
+        if self.path:
+            return f"calling {count(self.numbers.test)} instead of {count(self.numbers.control)} {self.name}"
+        return often(self.name, *self.numbers)
+
+
+def often(name: str, control: float, test: float) -> str:
+    """``calling AdamW.step 1 instead of 4 times``."""
+    return f"calling {name} {count(test)} instead of {plural(control, 'time')}"
+
+
+def repeated_of(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> list[Repeated]:
+    """What is annotated, and changes the step, that a side calls more often, of how many modules of a class it calls
+    more, and in which modules it makes all operator calls several times as often.
+    """
+    return [
+        *_annotations(comparison),
+        *(
+            Repeated(
+                name=f"{path[-1]} in {path[0]}" if len(path) > 1 and factor != 1 else path[-1],
+                path=path,
+                numbers=Pair(*map(float, numbers)),
+                factor=factor,
+            )
+            for path, numbers, factor in repeated_modules(*classes)
+        ),
+    ]
+
+
+def fact_of(repeated: Sequence[Repeated], basis: str) -> list[Fact]:
+    """repeated: what is called more or less often per ``basis``."""
+    texts = [f"{one.name} {one.often}{'' if one.path else f' {basis}'}" for one in repeated]
+    setting = repeated[0].setting if repeated else ""
+    return [Fact(REPEATED, f"called more or less often: {listed(texts)}", setting=setting)] if texts else []
+
+
+def _annotations(comparison: Comparison) -> list[Repeated]:
+    """The steps of optimizers, and other annotations whose time, or that of the GPU work below them, is worth a line of
+    the step: the largest first, of those called as often as each other the one of the shortest name.
+    """
+    trees, least = comparison.trees, thresholds.WORTH_A_LINE * max(comparison.step_time.period)
+    launched = [work_below(tree) for tree in trees]
+    alike: dict[Pair[float], list[tuple[tuple[bool, int, str], float, Repeated]]] = defaultdict(list)
+    for op in comparison.ops:
+        name = op.raw_name.partition("#")[2] or op.raw_name
+        numbers = Pair(*(number / tree.denominator for number, tree in zip(op.count, trees, strict=True)))
+        if op.category != ANNOTATION or not all(numbers) or isclose(*numbers):
+            continue
+        change = max(abs(op.total.delta), abs(launched[1][op.raw_name] - launched[0][op.raw_name]))
+        is_update = name.endswith(STEP)
+        if is_update or change >= least:
+            one = Repeated(name=name, raw_name=op.raw_name, numbers=numbers)
+            alike[numbers].append(((is_update, len(name), name), change, one))
+    largest = sorted(alike.values(), key=lambda same: -max(change for _, change, _ in same))
+    return [min(same)[-1] for same in largest]
+
+
+def work_below(tree: CallTree) -> Counter[str]:
+    """Annotation → time of the GPU work below it, over the denominator of ``tree``."""
+    time: Counter[str] = Counter()
+    for work in tree.work:
+        node = work.node
+        while node >= 0:
+            call = tree.calls[node]
+            time[call.name] += work.ns * (call.kind == "annotation")
+            node = call.parent
+    return time
