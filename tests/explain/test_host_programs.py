@@ -650,7 +650,7 @@ def test_an_operator_has_one_name_and_its_amount_wherever_it_is_matched(tmp_path
         events = [step(1, 0, 100_000), python("nn.Module: LM_0", 10, 20_000, 1)]
         for i in range(number):
             at, back, order = 100 + 2_000 * i, 30_000 + i * (took + 200), {"Sequence number": i}
-            events += [python(f"nn.Module: Block_{i}", at, 1_500, i + 2, 1), op("aten::view", at + 10, 1_000, **order)]
+            events += [python(f"nn.Module: Block_{i}", at, 1_500, i + 2, 1), op("aten::view", at + 10, 10, **order)]
             events += [op("autograd::engine::evaluate_function: AddmmBackward0", back, took + 60, **order)]
             events += [op("AddmmBackward0", back + 10, took + 40, **sizes, **order)]
             events += [op("aten::mm", back + 20 + k * took // 2, took // 2, **sizes) for k in (0, 1)]

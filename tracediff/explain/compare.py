@@ -260,7 +260,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
         return next(filter(any, settings), [])
 
     on_other_gpu = any(reason.code == "gpu" for reason in comparison.comparability.reasons)
-    names = [*of(GRAPH_REPLAYS), *of(COMPILED), *of(ONE_SIDED_CALLS), *of(REPEATED)] or of(OTHER_PROGRAM)
+    names = [*of(GRAPH_REPLAYS), *of(COMPILED), *of(ONE_SIDED_CALLS), *of(REPEATED)[:1]] or of(OTHER_PROGRAM)
     named_inputs = _other_inputs(inputs, least=thresholds.OTHER_INPUTS if not names else thresholds.MOSTLY)
     if not names and not named_inputs and not on_other_gpu:  # whose libraries have operators of their own
         names = _replaced(explanation)

@@ -8,13 +8,13 @@ from math import isclose, log
 
 from msgspec import Struct
 
-from tracediff import thresholds
+from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import ANNOTATION
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.facts import REPEATED, Fact
 from tracediff.explain.lines import pace
-from tracediff.explain.programs import ClassCalls, ModulePath, listed, repeated_modules
+from tracediff.explain.programs import ClassCalls, ModulePath, repeated_modules
 from tracediff.formatting import count, counts, plural, times
 from tracediff.pair import Pair
 
@@ -43,6 +43,11 @@ class Repeated(Struct, frozen=True, kw_only=True):
         if self.factor != 1:
             return f"{times(self.factor)} × the operator calls"
         return f"{counts(*self.numbers)} {'modules' if self.path else 'times'}"
+
+    @property
+    def direction(self) -> str:
+        """``more`` or ``less``."""
+        return "more" if self.factor * self.numbers.test > self.numbers.control else "less"
 
     def happened(self, longer: float) -> str:
         """``6 → 4 times, each 1.25 × as long``, where all of it takes ``longer`` times as long."""
@@ -84,11 +89,16 @@ def repeated_of(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) 
     ]
 
 
-def fact_of(repeated: Sequence[Repeated], basis: str) -> list[Fact]:
-    """repeated: what is called more or less often per ``basis``."""
-    texts = [f"{one.name} {one.often}{'' if one.path else f' {basis}'}" for one in repeated]
-    setting = repeated[0].setting if repeated else ""
-    return [Fact(REPEATED, f"called more or less often: {listed(texts)}", setting=setting)] if texts else []
+def facts_of_repeated(repeated: Sequence[Repeated], basis: str) -> list[Fact]:
+    """repeated: what is called more or less often per ``basis``, the largest first; the verdict says the first."""
+    return [
+        Fact(
+            REPEATED,
+            f"called {one.direction} often: {one.name} {one.often}{'' if one.path else f' {basis}'}",
+            setting=one.setting,
+        )
+        for one in repeated[: bounds.EXAMPLES]
+    ]
 
 
 def _annotations(comparison: Comparison) -> list[Repeated]:

@@ -70,7 +70,7 @@ from tracediff.explain.programs import (
     work_in_backward,
 )
 from tracediff.explain.reasons import PLACES
-from tracediff.explain.repeated import Repeated, fact_of
+from tracediff.explain.repeated import Repeated, facts_of_repeated
 from tracediff.explain.sizes import (
     DIFFERENT_WORK,
     WORDS,
@@ -111,7 +111,7 @@ def facts_of(
             leaves, comparison
         )
     is_same = SAME_CALLS in codes  # whatever module each call is charged to
-    repetitions = fact_of(repeated, comparison.basis)
+    repetitions = facts_of_repeated(repeated, comparison.basis)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     codes |= {fact.code for fact in (*repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call

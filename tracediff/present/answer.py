@@ -21,6 +21,7 @@ from tracediff.explain.facts import (
     Fact,
     as_wait,
 )
+from tracediff.explain.leaves import OTHER_CALLERS
 from tracediff.formatting import change, percent, plural, time_unit, with_digits
 from tracediff.present.causes import LARGEST, added_share, by_chance, causes_of, profiled_steps
 from tracediff.present.explanation_lines import sentence
@@ -103,7 +104,9 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -
     if fact.code == NEW_WAIT:
         return as_wait(fact) in why
     if fact.code == REPEATED:
-        return ", " not in fact.text and fact.setting in verdict.difference
+        causes = (cause.label for cause in explanation.causes if OTHER_CALLERS in cause.chain and cause.label in why)
+        is_cause = any(f": {name} " in fact.text for name in causes)
+        return is_cause or (bool(fact.setting) and fact.setting in verdict.difference)
     names = [name for names in (fact.control, fact.test) for name in names.split(", ")]
     is_sized = any(f"{name} (" in fact.text for name in filter(None, names))
     return fact.code == ONE_SIDED_CALLS and not is_sized and all(class_in(n) in verdict.difference for n in names)
