@@ -187,9 +187,12 @@ def _times_of_one_side(leaves: Leaves, trees: Trees, differing: Differing) -> di
     """Operator of one side only → `` (+1.2 ms total)``, with what it calls, where that is a difference of the step."""
     us: dict[str, float] = defaultdict(float)
     for tree, sign in zip(trees, (-1, 1), strict=True):
+        around: list[set[str]] = []  # as the implementation of an operator may have its name
         for call in tree.calls:
-            if call.kind == "op":
-                us[call.label] += sign * call.total / tree.denominator / 1000
+            outer = around[call.parent] if call.parent >= 0 else set()
+            is_outer = call.kind == "op" and call.label not in outer
+            us[call.label] += sign * call.total / tree.denominator / 1000 if is_outer else 0.0
+            around.append(outer | {call.label} if is_outer else outer)
     least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max()) / 1000
     large = [name for name, numbers in differing.items() if not all(numbers) and abs(us[name]) >= least]
     return {name: f" ({leaves.step_unit.signed_text(us[name])} total)" for name in large}

@@ -29,6 +29,7 @@ from tracediff.explain.leaves import (
     NOT_RECORDED,
     ON_THE_HOST,
     ONE,
+    OTHER_CALLERS,
     PYTHON,
     QUEUE,
     WAITING,
@@ -114,6 +115,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         command = f"{command} --rank {late.rank}"
     explain = command.replace(" compare ", " explain ", 1)
     is_more_off_path = first is not None and bool(along) and abs(along[0].delta_us) > abs(first.delta_us)
+    if first is not None and not is_more_off_path and OTHER_CALLERS in first.trail:
+        return f"{explain} {shlex.quote(first.label)}"
     if first is not None and not is_more_off_path and (first.chain[0] == HOST or not changed):
         if name := _event(comparison, first):
             members = (member for group in comparison.work.groups for member in chain(*group.members))

@@ -39,6 +39,7 @@ from tracediff.profile.analyses.critical_path_gpu import (
     recorded_syncs,
     waiting_calls,
 )
+from tracediff.profile.analyses.unrecorded_waits import unrecorded_waits
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.columns import rows_of
 from tracediff.profile.placement.nesting import (
@@ -103,6 +104,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         layers: threads that the host as one is made of, those that come first first; the last is the one of the steps.
         waited: int64[w] positions in the ops lane of calls, or operators, that waited for a GPU event.
+        waits: when it waited for one while no operator or call was open, as if one was, which is no work of Python.
         returns: thread, or WHOLE → (time, the GPU event (of `Device`) that ended then and that a call of the thread
             waited for) in ascending order.
     """
@@ -110,6 +112,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     context: Context
     layers: list[int]
     waited: Int64
+    waits: Painting
     returns: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def root_start(self, position: int) -> int:
@@ -158,7 +161,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """
         scopes = (rows_of(self.context.ops, self.outermost[thread]) for thread in self.layers)
         outlines = [painted(lane.start, lane.end, lane.rows) for lane in scopes]
-        return _layered([*outlines, self.context.collectives, self._beneath])
+        return _layered([self.waits, *outlines, self.context.collectives, self._beneath])
 
     def painting(self, thread: int, during: Intervals) -> Painting:
         """What a thread, or the host as one for WHOLE, does at each instant of ``during``, and anything elsewhere."""
@@ -285,7 +288,9 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
     awaited = _awaited(context, device)
     calls = np.array([call for _, _, call in awaited], np.int64)
-    host = Host(context=context, layers=layers, waited=distinct(calls))
+    outside = unrecorded_waits(context, device)
+    waits = painted(outside.start, outside.end, np.full(len(outside.event), ops.rows[:1]))
+    host = Host(context=context, layers=layers, waited=distinct(calls), waits=waits)
     current_threads = host.threads_before(ops.end[calls])  # what the host as one did when the call returned
     collective = context.collectives.rows_at(ops.end[calls] - 1)
     inside = np.flatnonzero((current_threads < 0) & (collective >= 0))
@@ -294,6 +299,7 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     for (time, k, _), code, current_thread in zip(awaited, codes, current_threads.tolist(), strict=True):
         for key in (code, WHOLE) if current_thread == code else (code,):
             host.returns.setdefault(key, []).append((time, k))
+    host.returns[WHOLE] = sorted([*host.returns.get(WHOLE, []), *tuples(outside.end, outside.event)])
     return host
 
 

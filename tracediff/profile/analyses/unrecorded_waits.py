@@ -1,0 +1,64 @@
+"""When the host waits for the GPU although no call says so, as where Python polls an event."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracediff import thresholds
+from tracediff.arrays import Int64, Spans, all_none, group_rows, sorted_by, union
+from tracediff.profile.analyses.critical_path_gpu import DeviceEvents
+from tracediff.profile.events.context import Context
+
+
+class OutsideCalls(Spans, frozen=True, kw_only=True):
+    """Waits while no operator or call was open: start and end in ns.
+
+    Attributes:
+        event: int64[w] the event of `DeviceEvents` that each waits for, and ends with.
+    """
+
+    event: Int64
+
+
+def unrecorded_waits(context: Context, device: DeviceEvents) -> OutsideCalls:
+    """The waits before calls of one name, where most are filled by the GPU's work and what follows that work varies
+    less than the whole, as it does where the host waits, and does not where it works.
+    """
+    begin, end, name = _between_calls(context)
+    event = _filled_by(begin, end, device)
+    waits = []
+    for here in group_rows(name, np.arange(len(name))):
+        some = here[event[here] >= 0]
+        after = end[some] - device.end[event[some]]
+        if len(some) > max(2, thresholds.MOSTLY * len(here)) and after.std() < (end - begin)[some].std():
+            waits.append(some)
+    chosen = np.sort(np.concatenate(waits)) if waits else np.zeros(0, np.int64)
+    return OutsideCalls(start=begin[chosen], end=device.end[event[chosen]], event=event[chosen])
+
+
+def _between_calls(context: Context) -> tuple[Int64, Int64, Int64]:
+    """(begin, end in ns, code of the name of the next call), each int64[g], of long times without an operator or
+    call.
+    """
+    ops = context.ops
+    roots = sorted_by(ops.roots, ops.start)
+    over = np.maximum.accumulate(ops.end[roots])[:-1]
+    begins = ops.start[roots[1:]]
+    long = np.flatnonzero(begins - over >= thresholds.UNRECORDED_WAIT_NS)
+    name = context.trace.name[ops.rows[roots[1:][long]]].astype(np.int64)
+    order = np.argsort(name, kind="stable")
+    return over[long][order], begins[long][order], name[order]
+
+
+def _filled_by(begin: Int64, end: Int64, device: DeviceEvents) -> Int64:
+    """int64[g]: the event that ended last in each of these times, if the GPU worked nearly all of it and had nothing
+    left to do at its end; else −1.
+    """
+    work, out = union(device.start, device.end), all_none(len(begin))
+    first, last = np.searchsorted(work.end, begin, side="right"), np.searchsorted(work.start, end)
+    for i, (low, high) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        busy = np.minimum(work.end[low:high], end[i]) - np.maximum(work.start[low:high], begin[i])
+        is_over = low < high and work.end[high - 1] < end[i]
+        if is_over and busy.sum() >= thresholds.WAITS_WHILE_BUSY * (end[i] - begin[i]):
+            out[i] = next(device.ended_events(int(begin[i]), int(end[i])), -1)
+    return out
