@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from statistics import pstdev
 from typing import Any
 
 from profile_reference import CALLS, GPU, drained, read, step_windows
@@ -58,6 +59,7 @@ class Walk:
             g["launch"] = calls.get(g["args"].get("correlation"))
         self.stream_waits = [e["ts"] for e in self.events if e["cat"] in CALLS and e["name"] == "cudaStreamWaitEvent"]
         self.awaited = [w for c in self.ops if c["cat"] in CALLS for w in self.awaited_by(c)]
+        self.unrecorded = self.waits_between_calls()
         self.completions = [drained(windows, [(g, g["launch"]) for g in self.gpu])]
         for _, start, end in windows:
             launched = [g["end"] for g in self.gpu if g["launch"] and start <= g["launch"]["ts"] < end]
@@ -101,6 +103,31 @@ class Walk:
             return []
         found = [g for g in before if g["dur"] and c["ts"] < g["end"] <= c["end"]]
         return [(found[-1]["end"], found[-1], c)] if found else []
+
+    def waits_between_calls(self) -> list[tuple[int, int, Event]]:
+        """What the host waited for while no operator or call was open: (since, until, GPU event)."""
+        places: dict[str, list[tuple[int, int, Event | None]]] = {}
+        roots = sorted((o for o in self.ops if self.root(o) is o), key=lambda o: o["ts"])
+        for i, following in enumerate(roots[1:], 1):
+            since, until = max(o["end"] for o in roots[:i]), following["ts"]
+            if until - since < 100_000:
+                continue
+            ended = [g for g in self.gpu if g["dur"] and since < g["end"] <= until]
+            busy = sum(
+                b - a
+                for a, b in pairwise(sorted({since, until, *(t for g in self.gpu for t in (g["ts"], g["end"]))}))
+                if since <= a and b <= until and any(g["ts"] <= a and b <= g["end"] for g in self.gpu)
+            )
+            works = any(g["dur"] and g["ts"] < until <= g["end"] for g in self.gpu)
+            fills = bool(ended) and not works and busy >= 0.9 * (until - since)
+            places.setdefault(following["name"], []).append((since, until, ended[-1] if fills else None))
+        waits = []
+        for gaps in places.values():
+            some = [(since, until, g) for since, until, g in gaps if g is not None]
+            lengths = [until - since for since, until, _ in some]
+            if len(some) > max(2, len(gaps) / 2) and pstdev(until - g["end"] for _, until, g in some) < pstdev(lengths):
+                waits += [(since, g["end"], g) for since, _, g in some]
+        return waits
 
     def synchronises(self, c: Event) -> bool:
         return bool(re.search("Synchronize", c["name"])) or c["name"] == "cudaMemcpy"
@@ -210,6 +237,8 @@ class Walk:
                 for w in self.awaited
                 if w[0] == time != jumped and w[2]["tid"] == (launch["tid"] if launch else self.seen(w[2]["end"]))
             ]
+            if not launch:
+                jumps += [(until, g, g) for _, until, g in self.unrecorded if until == time != jumped]
             if jumps:
                 g, launch, jumped = max((w[1] for w in jumps), key=lambda e: self.gpu.index(e)), None, time
                 continue
@@ -244,7 +273,8 @@ class Walk:
         for a, b in pairwise(self.edges):
             innermost = [self.innermost_at(tid, b) for tid in {o["tid"] for o in self.ops}]
             spans += [(a, b, self.label(scope)) for scope in innermost if scope]
-            if self.label(self.doing(b))[0] == "python":
+            waits_outside = any(since < b <= until for since, until, _ in self.unrecorded)
+            if self.label(self.doing(b))[0] == "python" and not waits_outside:
                 spans.append((a, b, self.label(self.doing(b))))
         for s, (low, high) in enumerate(pairwise(self.completions)):
             for start, end, label in spans:

@@ -491,6 +491,12 @@ def critical() -> list[object]:
     for us in (14.0, 26.0):
         reading = op("aten::_local_scalar_dense", 30, us)
         traces.append([step(1, 0, 300), op("aten::a", 0, 10), kernel("a", 5, 20 + us), reading, op("aten::b", 90, 9)])
+    for idle in (0.06, 0.15):
+        polling, begin = [], 0.0
+        for number, us in enumerate((2_000.0, 3_100.0, 2_600.0, 2_300.0)):
+            polling += launch("a", begin, number, begin + 12, us)
+            begin += 10 + (1 + idle) * us
+        traces.append([step(1, 0, begin + 20), *polling, op("aten::a", begin, 10)])
     found = []
     for events in traces:
         with TemporaryDirectory() as folder:

@@ -452,6 +452,36 @@ def test_generated_kernels_meet_whatever_their_counter(tmp_path):
     assert ("gpu_compute", "triton_poi_fused_add") in path_of(tmp_path, events)
 
 
+def polling(runs, pauses):
+    """Launches, each followed by a pause without any call in which its kernel runs for one of ``runs`` µs."""
+    events, begin = [], 0
+    for number, (us, pause) in enumerate(zip(runs, pauses, strict=True), 1):
+        events += launch("poll", begin, 10, number, begin + 12, us)
+        begin += 10 + pause
+    return [step(1, 0, begin + 20), *events, *launch("poll", begin, 10, 99, begin + 12, 5)]
+
+
+LONG = (2_000, 3_100, 2_600, 2_300)
+
+
+@pytest.mark.parametrize(
+    ("pauses", "waits"),
+    [
+        ([us + after for us, after in zip(LONG, (40, 42, 41, 40), strict=True)], True),
+        ([us + 400 for us in LONG], False),  # in which the GPU has long nothing to do
+        ([3_150] * 4, False),  # whatever the GPU does
+        ([us - 100 for us in LONG], False),  # after which it still works
+    ],
+)
+def test_a_pause_that_ends_when_the_gpu_has_nothing_left_to_do_waits_for_it(tmp_path, pauses, waits):
+    path = path_of(tmp_path, polling(LONG, pauses))
+    assert (path.get(("gpu_compute", "poll"), 0) > 9_000) is (waits or sum(pauses) < sum(LONG))
+    plain = critical_reference.Walk(tmp_path / "trace.json")
+    assert path == {tuple(key): ns / 1000 for (_, *key), ns in plain.path.items()}
+    rows, _ = rows_of(tmp_path / "trace.json")
+    assert rows == [{tuple(key): (plain.path[0, *key], ns) for (_, *key), ns in plain.total().items()}]
+
+
 @pytest.mark.slow
 @examples(150)
 @given(long_trace_events(), st.booleans(), st.booleans(), st.randoms())

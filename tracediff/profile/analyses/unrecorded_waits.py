@@ -32,8 +32,8 @@ def unrecorded_waits(context: Context, device: DeviceEvents) -> OutsideCalls:
         after = end[some] - device.end[event[some]]
         if len(some) > max(2, thresholds.MOSTLY * len(here)) and after.std() < (end - begin)[some].std():
             waits.append(some)
-    chosen = np.sort(np.concatenate(waits)) if waits else np.zeros(0, np.int64)
-    return OutsideCalls(start=begin[chosen], end=device.end[event[chosen]], event=event[chosen])
+    rows = np.sort(np.concatenate(waits)) if waits else np.zeros(0, np.int64)
+    return OutsideCalls(start=begin[rows], end=device.end[event[rows]], event=event[rows])
 
 
 def _between_calls(context: Context) -> tuple[Int64, Int64, Int64]:
