@@ -19,7 +19,7 @@ from tracediff.diff.groups import Group, WorkTime, qualified_names
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item, PlacedWork, inherited
 from tracediff.diff.ops import GPU_WORK, Op, TestedWork, gpu_or_cpu, sorted_ops
-from tracediff.diff.preflight import REFUSED, Comparability
+from tracediff.diff.preflight import OTHER_OPTIONS, REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import STEP, WHOLE_FILE, Unprofiled, Verdict
 from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, sorted_sums, work_changes
@@ -128,6 +128,11 @@ class Comparison(Scaled, frozen=True, dict=True):
     def believed_unprofiled(self) -> Unprofiled | None:
         """The steps without the profiler, where the verdict is from these."""
         return self.unprofiled if self.unprofiled and self.unprofiled.believed else None
+
+    @property
+    def has_other_options(self) -> bool:
+        """Whether the profiler recorded the sides with other options, which slow the host more or less."""
+        return any(reason.code == OTHER_OPTIONS for reason in self.comparability.reasons)
 
     @property
     def tested(self) -> Verdict | Unprofiled:

@@ -50,6 +50,7 @@ COMPILING = late(
 )
 """Phases of compilation that torch.compile records as scopes; the compiled function's own frames are none of them."""
 NO_FLAGS = "none"
+OTHER_OPTIONS = "profiler-flags"
 SAME_SET = "same-set"
 SHORT = {
     "unread-device": "device events not read",
@@ -61,7 +62,7 @@ SHORT = {
     "world-size": "world size",
     "ranks": "ranks recorded",
     "driver": "CUDA or HIP version",
-    "profiler-flags": "profiler options",
+    OTHER_OPTIONS: "profiler options",
     "results": "different results",
     "threads": "CPU threads",
     "steps": "used steps",
@@ -119,7 +120,7 @@ class Reason(Struct, frozen=True):
             missing = "missing" if self.test == "none" else "partly missing"
             return f"{self.control.split('(')[0]} is {missing} in {sides.test}, with little in its place"
         words = SHORT.get(self.code, self.code)
-        if self.code == "profiler-flags":
+        if self.code == OTHER_OPTIONS:
             control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))
             only = zip((control - test, test - control), sides, strict=True)
             return f"{words}: {'; '.join(f'{_joined(flags)} in {side}' for flags, side in only if flags)}"
@@ -189,7 +190,7 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
         ("world-size", "different world sizes: the work per rank differs", _each(lambda p: [p.origin.world_size])),
         ("driver", "different versions of CUDA or HIP", _each(lambda p: [version_of(p.origin.driver)])),
         ("torch", "different versions of torch", _each(lambda p: [p.origin.torch])),
-        ("profiler-flags", "different profiler options, which have different overheads", _flags),
+        (OTHER_OPTIONS, "different profiler options, which have different overheads", _flags),
         ("workload", "collected with different workloads or sizes", _workloads),
         ("threads", "collected with different numbers of CPU threads", _threads),
         ("steps", "different numbers of used steps: means over few steps are noisier", _steps),

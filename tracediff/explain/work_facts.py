@@ -388,7 +388,7 @@ def _host_speed(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     factor = _common_factor(leaves, is_same, is_same | is_other)
     if factor == 1:
         return []
-    is_of_profiler, pace = any(one.code == "profiler-flags" for one in comparison.comparability.reasons), _pace(factor)
+    is_of_profiler, pace = comparison.has_other_options, _pace(factor)
     what = "other profiler options, or its clocks or load" if is_of_profiler else "its clocks or load"
     text = f"all calls of both sides take the host {times(factor)} × the time: likely {what}"
     setting = "with other profiler options" if is_of_profiler else f"on a host {pace}"

@@ -14,6 +14,7 @@ from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import (
     AS_OFTEN,
     CHANGED_MODULES,
+    HOST_SPEED,
     NEW_WAIT,
     ONE_SIDED_CALLS,
     OTHER_PROGRAM,
@@ -23,7 +24,7 @@ from tracediff.explain.facts import (
 )
 from tracediff.explain.leaves import OTHER_CALLERS
 from tracediff.formatting import change, percent, plural, time_unit, with_digits
-from tracediff.present.causes import LARGEST, added_share, by_chance, causes_of, profiled_steps
+from tracediff.present.causes import LARGEST, added_share, by_chance, by_options, causes_of, profiled_steps
 from tracediff.present.explanation_lines import sentence
 from tracediff.present.limits import CERTAIN, limits_sentence
 from tracediff.present.path import unit_of
@@ -148,7 +149,10 @@ def other_step_time(comparison: Comparison) -> str | None:
 def asides(comparison: Comparison, because: str) -> list[str]:
     """The sentences below the verdict, without what ``because`` says, which is empty without causes."""
     other = None if because and profiled_steps(comparison) else other_step_time(comparison)
-    return [text for text in (draining(comparison), by_chance(comparison), other) if text]
+    facts = comparison.explanation.facts if comparison.explanation is not None else ()
+    says_pace = any(fact.code == HOST_SPEED for fact in facts)  # and of what
+    host = None if says_pace else by_options(comparison) or by_chance(comparison)
+    return [text for text in (draining(comparison), host, other) if text]
 
 
 def draining(comparison: Comparison) -> str | None:

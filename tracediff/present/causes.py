@@ -311,12 +311,26 @@ def _is_tested(comparison: Comparison) -> bool:
     return min(comparison.control.runs, comparison.test.runs) >= thresholds.TESTED_RUNS
 
 
+def by_options(comparison: Comparison) -> str | None:
+    """That what changed most is how fast the host works, which the profiler slows with other options on each side."""
+    explanation = comparison.explanation
+    first = next(iter(comparison.causes), None)
+    if explanation is None or first is None or not comparison.has_other_options:
+        return None
+    is_of_host = first.chain[0] in (HOST, OPERATORS) and first.node.total.all() and first.effect in ("speed", "time")
+    if not is_of_host or any(fact.is_other_work for fact in explanation.facts):
+        return None
+    return "the profiler slows the host more or less with other options, so that its times do not compare"
+
+
 def by_chance(comparison: Comparison) -> str | None:
     """That what changed most is how fast the host makes the same calls, which may differ by chance; None if it is
-    otherwise, or was tested.
+    otherwise, as where it launches more or less, or was tested.
     """
     gpu, verdict, explanation = comparison.gpu_time, comparison.verdict, comparison.explanation
     if _is_tested(comparison) or (verdict.result in ("faster", "slower") and verdict.ci95_us is not None):
+        return None
+    if any(gpu.count) and abs(gpu.count.delta) > thresholds.SAME_RATIO * max(gpu.count):
         return None
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)

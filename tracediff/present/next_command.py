@@ -38,7 +38,7 @@ from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
 from tracediff.formatting import count as counted
-from tracediff.present.causes import by_chance
+from tracediff.present.causes import by_chance, by_options
 from tracediff.present.explanation_lines import is_unclear
 from tracediff.present.limits import CERTAIN
 from tracediff.present.path import read_path
@@ -61,6 +61,7 @@ AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record afte
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
 OTHER_SETS = "compare two different recordings"
+SAME_OPTIONS = "record both sides with the same profiler options"
 SAME_MACHINE = "compare the clocks, the temperature and the load of both machines while they record"
 MORE_RUNS = "record {} runs per side, alternating"
 """Of which five are the least that tell much, and more show the change in 80 % of cases."""
@@ -92,6 +93,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             return SAME_MACHINE
         if ONE_MODULE in codes:
             return f"{command} --by instance"
+    if by_options(comparison) is not None:
+        return SAME_OPTIONS
     is_open = comparison.verdict.result == "inconclusive" and not _is_sure_per_item(comparison, explanation)
     if is_open or by_chance(comparison) is not None:
         return WITHOUT_PROFILER if _is_slowed(comparison, explanation) else _more_runs(comparison)
