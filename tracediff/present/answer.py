@@ -108,9 +108,10 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -
         causes = (cause.label for cause in explanation.causes if OTHER_CALLERS in cause.chain and cause.label in why)
         is_cause = any(f": {name} " in fact.text for name in causes)
         return is_cause or (bool(fact.setting) and fact.setting in verdict.difference)
-    names = [name for names in (fact.control, fact.test) for name in names.split(", ")]
-    is_sized = any(f"{name} (" in fact.text for name in filter(None, names))
-    return fact.code == ONE_SIDED_CALLS and not is_sized and all(class_in(n) in verdict.difference for n in names)
+    names = [name for names in (fact.control, fact.test) for name in names.split(", ") if name]
+    is_sized = any(f"{name} (" in fact.text for name in names)
+    says_all = all(name in why or (not is_sized and class_in(name) in verdict.difference) for name in names)
+    return fact.code == ONE_SIDED_CALLS and says_all
 
 
 def _unlike(comparison: Comparison, why: str) -> tuple[str, ...]:
