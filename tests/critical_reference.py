@@ -108,6 +108,7 @@ class Walk:
         """What the host waited for while no operator or call was open: (since, until, GPU event)."""
         places: dict[str, list[tuple[int, int, Event | None]]] = {}
         roots = sorted((o for o in self.ops if self.root(o) is o), key=lambda o: o["ts"])
+        roots = [o for o in roots if not re.search("(Event|Stream)Query", o["name"])]
         for i, following in enumerate(roots[1:], 1):
             since, until = max(o["end"] for o in roots[:i]), following["ts"]
             if until - since < 100_000:
@@ -119,15 +120,16 @@ class Walk:
                 if since <= a and b <= until and any(g["ts"] <= a and b <= g["end"] for g in self.gpu)
             )
             works = any(g["dur"] and g["ts"] < until <= g["end"] for g in self.gpu)
-            fills = bool(ended) and not works and busy >= 0.9 * (until - since)
+            fills = bool(ended) and not works and busy >= 0.95 * (until - since)
             places.setdefault(following["name"], []).append((since, until, ended[-1] if fills else None))
-        waits = []
+        longest, filled = -1, []
         for gaps in places.values():
             some = [(since, until, g) for since, until, g in gaps if g is not None]
-            lengths = [until - since for since, until, _ in some]
-            if len(some) > max(2, len(gaps) / 2) and pstdev(until - g["end"] for _, until, g in some) < pstdev(lengths):
-                waits += [(since, g["end"], g) for since, _, g in some]
-        return waits
+            after, lengths = [until - g["end"] for _, until, g in some], [until - since for since, until, _ in some]
+            filled += some
+            if len(some) > max(1, len(gaps) / 2) and 2 * pstdev(after) <= pstdev(lengths):
+                longest = max(longest, *after)
+        return [(since, g["end"], g) for since, until, g in filled if until - g["end"] <= 2 * longest]
 
     def synchronises(self, c: Event) -> bool:
         return bool(re.search("Synchronize", c["name"])) or c["name"] == "cudaMemcpy"

@@ -491,7 +491,7 @@ def critical() -> list[object]:
     for us in (14.0, 26.0):
         reading = op("aten::_local_scalar_dense", 30, us)
         traces.append([step(1, 0, 300), op("aten::a", 0, 10), kernel("a", 5, 20 + us), reading, op("aten::b", 90, 9)])
-    for idle in (0.06, 0.15):
+    for idle in (0.03, 0.06):
         polling, begin = [], 0.0
         for number, us in enumerate((2_000.0, 3_100.0, 2_600.0, 2_300.0)):
             polling += launch("a", begin, number, begin + 12, us)

@@ -60,6 +60,7 @@ Role = Literal[
     "waiting_copies",
     "copy_calls",
     "stream_waits",
+    "queries",
     "copy_events",
     "memset_events",
     "awaited_copies",
@@ -72,7 +73,7 @@ Role = Literal[
 - captured_copies: calls that copy or set memory, in a graph, too.
 - synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always wait.
 - copy_calls: copy calls that may wait, since copies of pageable memory do.
-- stream_waits: calls by which a stream waits for an event.
+- stream_waits: calls by which a stream waits for an event. queries: calls that ask whether the device is done.
 - copy_events: device events that copy, with groups ``source`` and ``target``. memset_events: device events that set
   memory. awaited_copies: those copies whose call waits for them.
 """
@@ -150,6 +151,7 @@ CUDA = Runtime(
         "waiting_copies": r"cudaMemcpy$",
         "copy_calls": r"cu(?:da)?Memcpy(?!.*Peer)",
         "stream_waits": r"cu(?:da)?StreamWaitEvent",
+        "queries": r"cu(?:da)?(?:Event|Stream)Query",
         "copy_events": r"(?:Memcpy|Copy)\s*(?P<source>[HDPA])to(?P<target>[HDPA])",
         "memset_events": r"Memset \([\w ]*\)$",
         "awaited_copies": r".*Pageable",
@@ -176,6 +178,7 @@ HIP = Runtime(
         "waiting_copies": r"hipMemcpy(?:WithStream)?$",
         "copy_calls": r"hipMemcpy(?!.*Peer)",
         "stream_waits": r"hipStreamWaitEvent",
+        "queries": r"hip(?:Event|Stream)Query",
         "copy_events": r"(?:Copy|hipMemcpy)?(?P<source>Host|Device)To(?P<target>Host|Device)",
     },
     communication=("rccl", "msccl", "rocshmem", *OWN_COLLECTIVES),
@@ -373,6 +376,8 @@ is_captured_copy = _is_matched("captured_copies")
 """Whether a call of this name copies or sets memory, which a graph does in its replay."""
 is_stream_wait = _is_matched("stream_waits")
 """Whether a call of this name makes a stream wait for an event."""
+is_query = _is_matched("queries")
+"""Whether a call of this name asks whether the device is done, which a host that polls does while it waits."""
 is_memset = _is_matched("memset_events")
 """Whether a device event of this name is a memset."""
 is_awaited_copy = _is_matched("awaited_copies")

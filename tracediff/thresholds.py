@@ -244,10 +244,10 @@ UNRECORDED_WAIT_NS = decides(
     "critical",
 )
 WAITS_WHILE_BUSY = decides(
-    0.9,
+    0.95,
     "part",
     "of the time without an operator or call in which the GPU works, to nearly its end, from which the host waits for "
-    "it although no record says so (of 2,000 such times in 30 real traces: 5)",
+    "it although no record says so (of 2,000 such times in 30 real traces: 3)",
     "critical",
 )
 FULL_QUEUE = decides(

@@ -114,12 +114,12 @@ def _missing(comparison: Comparison) -> list[Reason]:
     if share < thresholds.MISSING_WORK:
         return []
     flops = flop_ratio(comparison.trees, thresholds.MISSING_WORK)  # whatever is matched with what
+    operators = {m.op for g in comparison.work.groups for m in g.members.control}
     instead = sum(
         m.ns
         for g in comparison.work.groups
-        if not g.members.control
         for m in g.members.test
-        if m.family in REPLACEMENTS
+        if m.family in REPLACEMENTS and (not g.members.control or m.op not in operators)
     )
     if instead >= thresholds.REPLACED_WORK * time or (flops or 0) >= 1 - thresholds.MISSING_WORK:
         return []

@@ -365,13 +365,15 @@ def _cause(
     single = max(singles, key=lambda one: one.longest.ns, default=None)
     label = label_of(line)  # which may say which kernels were replaced
     reasons = [reason for reason in reasons_of(work) if ARROW not in label or reason.code != OTHER_KERNELS]
+    if OTHER_CALLERS in line.trail and "::" not in label:  # which is no operator, and what calls it
+        reasons = [reason for reason in reasons if reason.code != "caller"]
     reasons = [reason for reason in reasons if reason.text != f"called by {label}"]
     what = what_happened(line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_stated=is_stated)
     if groups and not node.total.all() and _is_unpaired(groups, comparison.work.groups, leaves):
         what = UNPAIRED
     if OTHER_CALLERS in line.trail:
         repeated = sources.repeated.get(node.label)
-        what = repeated.happened(float(node.total[1] / node.total[0])) if repeated and node.total.all() else what
+        what = repeated.happened(node) if repeated else what
     return Cause(
         label=rests.named(label, line),
         trail=line.trail,

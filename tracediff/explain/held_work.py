@@ -1,5 +1,5 @@
-"""Work by the call that holds it: of annotations and modules that a side calls more often, all of it; of functions and
-operators that one side alone calls, its own. Each is one part of the tree, whatever families its kernels are of.
+"""Work by the call that holds it: an annotation that a side calls more often, further modules of a class, functions and
+operators that one side alone calls. Each is one part of the tree, whatever families its kernels are of.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import Op
 from tracediff.explain.called import function_of, is_own_name
-from tracediff.explain.programs import ClassCalls, class_of, is_operator, modules_around
+from tracediff.explain.programs import ClassCalls, ModulePath, class_of, is_operator, modules_around
 from tracediff.explain.repeated import Repeated
 from tracediff.formatting import ARROW
-from tracediff.pair import Pair, total
+from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
 
 OPTIMIZERS = "Optimizer.step#"
-"""Before the names of steps of optimizers, which are a phase of the tree."""
+"""Before the names of steps of optimizers."""
 Holder = Callable[[Item], str]
 """The name of what holds work of one side; empty where nothing does."""
 
@@ -32,24 +32,28 @@ Holder = Callable[[Item], str]
 def holders_of(
     comparison: Comparison, repeated: Sequence[Repeated], classes: tuple[ClassCalls, ClassCalls]
 ) -> dict[int, str]:
-    """Index of a group of work → the call that holds all of it: one of ``repeated``, where how often it is called is
-    most of its change, or one that the other side does not make, nor another in its place. ``classes`` are of both
-    sides' modules.
+    """Index of a group of work → the call that holds all of it. ``classes`` are of both sides' modules.
+
+    Annotations that are ``repeated``, if they take longer where there are more of them, and optimizers hold the work
+    of both sides; modules of which there are more, and what the other side does not call, nor another in its place,
+    that of one side.
     """
     groups, trees = comparison.work.groups, comparison.trees
-    replaced = _replaced_annotations(comparison.ops)
+    annotations = _replaced_annotations(comparison.ops) | {one.raw_name: one.name for one in repeated if one.raw_name}
+    more_calls = {one.name: one.numbers.delta for one in repeated if one.raw_name}
     inside: dict[str, list[int]] = defaultdict(list)
-    repeated_around = trees.map(lambda tree: _repeated_around(tree, repeated, replaced))
-    for g, name in _held(dict(enumerate(groups)), repeated_around).items():
+    for g, name in _held(dict(enumerate(groups)), trees.map(lambda tree: _annotated(tree, annotations))).items():
         inside[name].append(g)
-    numbers = {one.name: one.numbers for one in repeated}
     out = {
         g: name
         for name, some in inside.items()
-        if name not in numbers or _is_number(numbers[name], [groups[g] for g in some])
+        if name not in more_calls or more_calls[name] * sum(groups[g].delta for g in some) > 0
         for g in some
     }
     one_sided = {g: group for g, group in enumerate(groups) if g not in out and not all(group.members)}
+    modules = {one.path: one.name for one in repeated if one.path and one.factor == 1}
+    out |= _held(one_sided, trees.map(lambda tree: _in_modules(tree, modules)))
+    one_sided = {g: group for g, group in one_sided.items() if g not in out}
     places = _places(comparison)
     ns = _by_place(one_sided.values(), places)
     own = _held(one_sided, _own_calls(trees, classes))
@@ -73,20 +77,29 @@ def _held(groups: Mapping[int, Group], holders: Pair[Holder]) -> dict[int, str]:
     return out
 
 
-def _repeated_around(tree: CallTree, repeated: Iterable[Repeated], replaced: dict[str, str]) -> Holder:
-    """The outermost of ``repeated``, or of annotations that are ``replaced``, around work."""
-    annotations = replaced | {one.raw_name: one.name for one in repeated if one.raw_name}
+def _annotated(tree: CallTree, annotations: Mapping[str, str]) -> Holder:
+    """The outermost of ``annotations`` (as recorded → its name) around work; of an optimizer, which is a phase of the
+    tree, if there is one.
+    """
     optimizers = {label for name, label in annotations.items() if name.startswith(OPTIMIZERS)}
-    modules = {one.path: one.name for one in repeated if one.path and one.factor == 1}
     around: list[str] = []
-    for call, module in zip(tree.calls, modules_around(tree), strict=True):
+    for call in tree.calls:
         name = around[call.parent] if call.parent >= 0 else ""
         if not name and call.kind == "annotation":
             name = annotations.get(call.name, "")
-        elif not name and call.kind == "module":
-            name = modules.get(tuple(map(class_of, module)), "")
         elif call.kind == "phase" and call.name == PHASES[OPTIMIZER] and len(optimizers) == 1:
             (name,) = optimizers
+        around.append(name)
+    return lambda item: around[item.node] if item.node >= 0 else ""
+
+
+def _in_modules(tree: CallTree, modules: Mapping[ModulePath, str]) -> Holder:
+    """The outermost of ``modules`` (their class and those around it → its name) around work."""
+    around: list[str] = []
+    for call, module in zip(tree.calls, modules_around(tree), strict=True):
+        name = around[call.parent] if call.parent >= 0 else ""
+        if not name and call.kind == "module":
+            name = modules.get(tuple(map(class_of, module)), "")
         around.append(name)
     return lambda item: around[item.node] if item.node >= 0 else ""
 
@@ -105,13 +118,6 @@ def _replaced_annotations(ops: Iterable[Op]) -> dict[str, str]:
         if max(map(len, both)) == 1  # else nothing shows which replaces which
         for name in chain(*both)
     }
-
-
-def _is_number(numbers: Pair[float], groups: Sequence[Group]) -> bool:
-    """Whether most of the change of ``groups`` is that there are more, or fewer, calls of them."""
-    time = total(group.time for group in groups)
-    expected = time.control * (numbers.test / numbers.control - 1)
-    return expected * time.delta > 0 and abs(expected) >= thresholds.MOSTLY * abs(time.delta)
 
 
 def _own_calls(trees: Pair[CallTree], classes: tuple[ClassCalls, ClassCalls]) -> Pair[Holder]:

@@ -15,6 +15,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.explain.facts import REPEATED, Fact
 from tracediff.explain.lines import pace
 from tracediff.explain.programs import ClassCalls, ModulePath, repeated_modules
+from tracediff.explain.tree import Node
 from tracediff.formatting import count, counts, plural, times
 from tracediff.pair import Pair
 
@@ -49,9 +50,11 @@ class Repeated(Struct, frozen=True, kw_only=True):
         """``more`` or ``less``."""
         return "more" if self.factor * self.numbers.test > self.numbers.control else "less"
 
-    def happened(self, longer: float) -> str:
-        """``6 → 4 times, each 1.25 × as long``, where all of it takes ``longer`` times as long."""
-        each = longer * self.numbers.control / self.numbers.test
+    def happened(self, node: Node) -> str:
+        """``6 → 4 times, each 1.25 × as long``: of a ``node`` of both sides, how long each takes."""
+        if not node.total.all():
+            return self.often
+        each = float(node.total[1] / node.total[0]) * self.numbers.control / self.numbers.test
         changed = abs(log(each)) > thresholds.SAME_RATIO
         return f"{self.often}{pace(each, f', each {times(each)} × as long') if changed else ''}"
 
@@ -103,27 +106,29 @@ def facts_of_repeated(repeated: Sequence[Repeated], basis: str) -> list[Fact]:
 
 def _annotations(comparison: Comparison) -> list[Repeated]:
     """The steps of optimizers, and other annotations whose time, or that of the GPU work below them, is worth a line of
-    the step: the largest first, of those called as often as each other the one of the shortest name.
+    the step: the largest first, of those called as often as each other the one with most work
+    below it, of the shortest name.
     """
     trees, least = comparison.trees, thresholds.WORTH_A_LINE * max(comparison.step_time.period)
-    launched = [work_below(tree) for tree in trees]
-    alike: dict[Pair[float], list[tuple[tuple[bool, int, str], float, Repeated]]] = defaultdict(list)
+    works = [work_below(tree) for tree in trees]
+    alike: dict[Pair[float], list[tuple[tuple[bool, float, int, str], float, Repeated]]] = defaultdict(list)
     for op in comparison.ops:
         name = op.raw_name.partition("#")[2] or op.raw_name
         numbers = Pair(*(number / tree.denominator for number, tree in zip(op.count, trees, strict=True)))
         if op.category != ANNOTATION or not all(numbers) or isclose(*numbers):
             continue
-        change = max(abs(op.total.delta), abs(launched[1][op.raw_name] - launched[0][op.raw_name]))
+        work = Pair(works[0][op.raw_name], works[1][op.raw_name])
+        change = max(abs(op.total.delta), abs(work.delta))
         is_update = name.endswith(STEP)
         if is_update or change >= least:
             one = Repeated(name=name, raw_name=op.raw_name, numbers=numbers)
-            alike[numbers].append(((is_update, len(name), name), change, one))
+            alike[numbers].append(((is_update, -abs(work.delta), len(name), name), change, one))
     largest = sorted(alike.values(), key=lambda same: -max(change for _, change, _ in same))
     return [min(same)[-1] for same in largest]
 
 
 def work_below(tree: CallTree) -> Counter[str]:
-    """Annotation → time of the GPU work below it, over the denominator of ``tree``."""
+    """Annotation → time of the work below it, over the denominator of ``tree``."""
     time: Counter[str] = Counter()
     for work in tree.work:
         node = work.node

@@ -231,7 +231,7 @@ def _with_wholes(
         opposed_parts = (part for part in every if part.chain[0] == label and part.delta_us * moved < 0)
         against = max(opposed_parts, key=lambda part: abs(part.delta_us), default=None)
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
-        if against is not None and abs(against.delta_us) > abs(inner[0].delta_us):
+        if against is not None and abs(against.delta_us) > abs(inner[: bounds.PARTS_NAMED][-1].delta_us):
             largest += f", though {against.label} {unit.signed(against.delta_us)}"
         what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
         in_all = _in_all(whole.times, whole, unit)

@@ -461,6 +461,27 @@ def polling(runs, pauses):
     return [step(1, 0, begin + 20), *events, *launch("poll", begin, 10, 99, begin + 12, 5)]
 
 
+def asking(runs):
+    """Two such steps, with calls that ask whether the GPU is done; the second ends the recording."""
+    events, begin = [], 0
+    for number, us in enumerate(runs, 1):
+        events += launch("poll", begin, 10, number, begin + 12, us)
+        asks = [call("cudaEventQuery", begin + 15 + 150 * k, 3) for k in range(us // 150)]
+        events += [
+            *asks,
+            call("cudaDeviceSynchronize" if number == len(runs) else "cudaEventRecord", begin + us + 50, 5),
+        ]
+        begin += us + 60
+    return [step(1, 0, begin), *events]
+
+
+def test_calls_that_ask_whether_the_gpu_is_done_are_part_of_the_wait(tmp_path):
+    path = path_of(tmp_path, asking(LONG))
+    assert path["gpu_compute", "poll"] == sum(LONG)
+    plain = critical_reference.Walk(tmp_path / "trace.json")
+    assert path == {tuple(key): ns / 1000 for (_, *key), ns in plain.path.items()}
+
+
 LONG = (2_000, 3_100, 2_600, 2_300)
 
 

@@ -17,7 +17,7 @@ from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, by_depth, overlaid, painted
 from tracediff.profile.placement.scopes import is_loading, outside_torch
-from tracediff.runtimes import is_host_collective, reads_number
+from tracediff.runtimes import is_host_collective, is_query, reads_number
 
 KINDS = (
     *("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown", "between", "annotated"),
@@ -89,7 +89,7 @@ class Sources(Struct, dict=True):
     def waits(self) -> Bools:
         """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
         trace, rows = self.context.trace, self.context.ops.rows
-        waits: Bools = self.context.calls.may_wait | trace.name_matches(reads_number, rows)
+        waits: Bools = self.context.calls.may_wait | trace.name_matches(lambda n: reads_number(n) or is_query(n), rows)
         waits[self.blocked] = True
         return waits
 

@@ -8,6 +8,8 @@ from tracediff import thresholds
 from tracediff.arrays import Int64, Spans, all_none, group_rows, sorted_by, union
 from tracediff.profile.analyses.critical_path_gpu import DeviceEvents
 from tracediff.profile.events.context import Context
+from tracediff.profile.placement.nesting import ALWAYS
+from tracediff.runtimes import is_query
 
 
 class OutsideCalls(Spans, frozen=True, kw_only=True):
@@ -21,31 +23,33 @@ class OutsideCalls(Spans, frozen=True, kw_only=True):
 
 
 def unrecorded_waits(context: Context, device: DeviceEvents) -> OutsideCalls:
-    """The waits before calls of one name, where most are filled by the GPU's work and what follows that work varies
-    less than the whole, as it does where the host waits, and does not where it works.
+    """The waits before calls of one name, where most are filled by the GPU's work and what follows that work varies by
+    half of what the whole does or less, as it does where the host waits, and does not where it works; and what is
+    filled elsewhere, if no more than twice as much follows.
     """
     begin, end, name = _between_calls(context)
     event = _filled_by(begin, end, device)
-    waits = []
+    after = end - np.append(device.end, ALWAYS)[event]
+    longest = -1
     for here in group_rows(name, np.arange(len(name))):
         some = here[event[here] >= 0]
-        after = end[some] - device.end[event[some]]
-        if len(some) > max(2, thresholds.MOSTLY * len(here)) and after.std() < (end - begin)[some].std():
-            waits.append(some)
-    rows = np.sort(np.concatenate(waits)) if waits else np.zeros(0, np.int64)
-    return OutsideCalls(start=begin[rows], end=device.end[event[rows]], event=event[rows])
+        if len(some) > max(1, thresholds.MOSTLY * len(here)) and 2 * np.std(after[some]) <= np.std((end - begin)[some]):
+            longest = max(longest, int(after[some].max()))
+    waits = sorted_by(np.flatnonzero((event >= 0) & (after <= 2 * longest)), begin)
+    return OutsideCalls(start=begin[waits], end=device.end[event[waits]], event=event[waits])
 
 
 def _between_calls(context: Context) -> tuple[Int64, Int64, Int64]:
     """(begin, end in ns, code of the name of the next call), each int64[g], of long times without an operator or
-    call.
+    call, but for calls that ask whether the GPU is done.
     """
-    ops = context.ops
+    ops, trace = context.ops, context.trace
     roots = sorted_by(ops.roots, ops.start)
+    roots = roots[~trace.name_matches(is_query, ops.rows[roots])]
     over = np.maximum.accumulate(ops.end[roots])[:-1]
     begins = ops.start[roots[1:]]
     long = np.flatnonzero(begins - over >= thresholds.UNRECORDED_WAIT_NS)
-    name = context.trace.name[ops.rows[roots[1:][long]]].astype(np.int64)
+    name = trace.name[ops.rows[roots[1:][long]]].astype(np.int64)
     order = np.argsort(name, kind="stable")
     return over[long][order], begins[long][order], name[order]
 
