@@ -256,7 +256,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
 
     def of(*codes: str) -> list[str]:
         """What the first kind of facts says that says anything."""
-        settings = ([fact.setting for fact in explanation.facts if fact.code == code] for code in codes)
+        settings = ([f.setting for f in explanation.facts if f.code == code and f.setting] for code in codes)
         return next(filter(any, settings), [])
 
     on_other_gpu = any(reason.code == "gpu" for reason in comparison.comparability.reasons)

@@ -25,6 +25,8 @@ from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
 
 OPTIMIZERS = "Optimizer.step#"
 """Before the names of steps of optimizers."""
+OPERATOR = "::"
+"""In the names of operators."""
 Holder = Callable[[Item], str]
 """The name of what holds work of one side; empty where nothing does."""
 
@@ -41,6 +43,7 @@ def holders_of(
     groups, trees = comparison.work.groups, comparison.trees
     annotations = _replaced_annotations(comparison.ops) | {one.raw_name: one.name for one in repeated if one.raw_name}
     more_calls = {one.name: one.numbers.delta for one in repeated if one.raw_name}
+    annotations |= _of_the_optimizer(comparison.ops, annotations)
     inside: dict[str, list[int]] = defaultdict(list)
     for g, name in _held(dict(enumerate(groups)), trees.map(lambda tree: _annotated(tree, annotations))).items():
         inside[name].append(g)
@@ -60,11 +63,8 @@ def holders_of(
     families: dict[str, set[str]] = defaultdict(set)
     for g, name in own.items():
         families[name].add(groups[g].family)
-    return out | {
-        g: name
-        for g, name in own.items()
-        if len(families[name]) > 1 and not _is_replaced(groups[g], places, ns)  # else its family says as much
-    }
+    says_more = {name for name, some in families.items() if len(some) > 1 or OPERATOR not in name}  # than its family
+    return out | {g: name for g, name in own.items() if name in says_more and not _is_replaced(groups[g], places, ns)}
 
 
 def _held(groups: Mapping[int, Group], holders: Pair[Holder]) -> dict[int, str]:
@@ -77,18 +77,22 @@ def _held(groups: Mapping[int, Group], holders: Pair[Holder]) -> dict[int, str]:
     return out
 
 
+def _of_the_optimizer(ops: Iterable[Op], annotations: Mapping[str, str]) -> dict[str, str]:
+    """The phase of optimizers → the name of its annotation, if each side has one optimizer and it is among these."""
+    steps = [{op.raw_name for op in ops if op.raw_name.startswith(OPTIMIZERS) and op.count[side]} for side in (0, 1)]
+    names = {annotations.get(name, "") for side in steps for name in side}
+    if len(names) != 1 or not len(steps[0]) == len(steps[1]) == 1:
+        return {}
+    return {PHASES[OPTIMIZER]: names.pop()}
+
+
 def _annotated(tree: CallTree, annotations: Mapping[str, str]) -> Holder:
-    """The outermost of ``annotations`` (as recorded → its name) around work; of an optimizer, which is a phase of the
-    tree, if there is one.
-    """
-    optimizers = {label for name, label in annotations.items() if name.startswith(OPTIMIZERS)}
+    """The outermost of ``annotations`` (as recorded → its name), and the phase of that name, around work."""
     around: list[str] = []
     for call in tree.calls:
         name = around[call.parent] if call.parent >= 0 else ""
-        if not name and call.kind == "annotation":
+        if not name and call.kind in ("annotation", "phase"):
             name = annotations.get(call.name, "")
-        elif call.kind == "phase" and call.name == PHASES[OPTIMIZER] and len(optimizers) == 1:
-            (name,) = optimizers
         around.append(name)
     return lambda item: around[item.node] if item.node >= 0 else ""
 
@@ -121,18 +125,20 @@ def _replaced_annotations(ops: Iterable[Op]) -> dict[str, str]:
 
 
 def _own_calls(trees: Pair[CallTree], classes: tuple[ClassCalls, ClassCalls]) -> Pair[Holder]:
-    """The function, or else the outermost operator or class of modules, around work that the other side does not call
-    at all.
+    """The function, or else the outermost operator, annotation or class of modules, around work that the other side
+    does not call at all.
     """
     functions = trees.map(lambda tree: {function_of(call.line) for call in tree.calls if call.line})
-    labels = trees.map(lambda tree: {call.label for call in tree.calls if call.kind == "op"})
+    labels = trees.map(lambda tree: {(call.kind, call.label) for call in tree.calls})
 
     def holder(side: int) -> Holder:
         around: list[str] = []
         for call, module in zip(trees[side].calls, modules_around(trees[side]), strict=True):
             name = around[call.parent] if call.parent >= 0 else ""
-            if not name and is_operator(call) and call.label not in labels[1 - side]:
+            if not name and is_operator(call) and (call.kind, call.label) not in labels[1 - side]:
                 name = display_name(call.label)
+            elif not name and call.kind == "annotation" and (call.kind, call.label) not in labels[1 - side]:
+                name = call.label
             elif not name and call.kind == "module" and all(classes):
                 path = tuple(map(class_of, module))
                 name = path[-1] if path in classes[side] and path not in classes[1 - side] else ""

@@ -12,9 +12,10 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import ANNOTATION
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.comparison import Comparison
+from tracediff.explain.amounts import Trees
 from tracediff.explain.facts import REPEATED, Fact
 from tracediff.explain.lines import pace
-from tracediff.explain.programs import ClassCalls, ModulePath, repeated_modules
+from tracediff.explain.programs import ClassCalls, ModulePath, class_of, modules_around, repeated_modules
 from tracediff.explain.tree import Node
 from tracediff.formatting import count, counts, plural, times
 from tracediff.pair import Pair
@@ -46,9 +47,9 @@ class Repeated(Struct, frozen=True, kw_only=True):
         return f"{counts(*self.numbers)} {'modules' if self.path else 'times'}"
 
     @property
-    def direction(self) -> str:
-        """``more`` or ``less``."""
-        return "more" if self.factor * self.numbers.test > self.numbers.control else "less"
+    def more(self) -> float:
+        """How many times as many calls there are."""
+        return self.factor * self.numbers.test / self.numbers.control
 
     def happened(self, node: Node) -> str:
         """``6 → 4 times, each 1.25 × as long``: of a ``node`` of both sides, how long each takes."""
@@ -56,7 +57,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
             return self.often
         each = float(node.total[1] / node.total[0]) * self.numbers.control / self.numbers.test
         changed = abs(log(each)) > thresholds.SAME_RATIO
-        return f"{self.often}{pace(each, f', each {times(each)} × as long') if changed else ''}"
+        return f"{self.often}{pace(each, f', {times(each)} × as long').replace(', ', ', each ') if changed else ''}"
 
     @property
     def setting(self) -> str:
@@ -78,40 +79,60 @@ def repeated_of(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) 
     """What is annotated, and changes the step, that a side calls more often, of how many modules of a class it calls
     more, and in which modules it makes all operator calls several times as often.
     """
+    least = thresholds.WORTH_A_LINE * max(comparison.step_time.period)
     return [
-        *_annotations(comparison),
+        *_annotations(comparison, least),
         *(
             Repeated(
-                name=f"{path[-1]} in {path[0]}" if len(path) > 1 and factor != 1 else path[-1],
+                name=_in_place(path, classes, factor),
                 path=path,
                 numbers=Pair(*map(float, numbers)),
                 factor=factor,
             )
             for path, numbers, factor in repeated_modules(*classes)
+            if factor == 1 or abs(work_in(comparison.trees, path).delta) >= least
         ),
     ]
 
 
-def facts_of_repeated(repeated: Sequence[Repeated], basis: str) -> list[Fact]:
-    """repeated: what is called more or less often per ``basis``, the largest first; the verdict says the first."""
-    return [
-        Fact(
-            REPEATED,
-            f"called {one.direction} often: {one.name} {one.often}{'' if one.path else f' {basis}'}",
-            setting=one.setting,
-        )
-        for one in repeated[: bounds.EXAMPLES]
-    ]
+def _in_place(path: ModulePath, classes: tuple[ClassCalls, ClassCalls], factor: float) -> str:
+    """``Block``, or ``Linear in Block`` where there are others, or of a ``factor`` in the model."""
+    others = {other for other in classes[0].keys() | classes[1].keys() if other[-1] == path[-1] and other != path}
+    if len(path) == 1 or (factor == 1 and not others):
+        return path[-1]
+    return f"{path[-1]} in {path[-2] if factor == 1 else path[0]}"
 
 
-def _annotations(comparison: Comparison) -> list[Repeated]:
-    """The steps of optimizers, and other annotations whose time, or that of the GPU work below them, is worth a line of
-    the step: the largest first, of those called as often as each other the one with most work
-    below it, of the shortest name.
+def facts_of_repeated(repeated: Sequence[Repeated], basis: str, change: float) -> list[Fact]:
+    """repeated: what is called more or less often per ``basis``, the largest first; the verdict says the first that may
+    be why the step changes by ``change``, as more calls make none shorter.
     """
-    trees, least = comparison.trees, thresholds.WORTH_A_LINE * max(comparison.step_time.period)
+    facts = []
+    for one in repeated[: bounds.EXAMPLES]:
+        more, period = "more" if one.more > 1 else "less", "" if one.path else f" {basis}"
+        setting = one.setting if (one.more - 1) * change >= 0 else ""
+        facts.append(Fact(REPEATED, f"called {more} often: {one.name} {one.often}{period}", setting=setting))
+    return facts
+
+
+def work_in(trees: Trees, path: ModulePath) -> Pair[int]:
+    """The time of the work within modules of a class, ``path`` with those around it."""
+
+    def below(tree: CallTree) -> int:
+        modules = [tuple(map(class_of, module))[: len(path)] for module in modules_around(tree)]
+        return sum(work.ns for work in tree.work if work.node >= 0 and modules[work.node] == path)
+
+    return Pair(below(trees[0]), below(trees[1]))
+
+
+def _annotations(comparison: Comparison, least: float) -> list[Repeated]:
+    """The steps of optimizers, and other annotations whose time, or that of the work below them, changes by ``least``
+    or more: the largest first, of those called as often as each other the one with most work
+    below it, or nearly so, of the shortest name.
+    """
+    trees = comparison.trees
     works = [work_below(tree) for tree in trees]
-    alike: dict[Pair[float], list[tuple[tuple[bool, float, int, str], float, Repeated]]] = defaultdict(list)
+    alike: dict[Pair[float], list[tuple[float, int, Repeated]]] = defaultdict(list)
     for op in comparison.ops:
         name = op.raw_name.partition("#")[2] or op.raw_name
         numbers = Pair(*(number / tree.denominator for number, tree in zip(op.count, trees, strict=True)))
@@ -119,12 +140,19 @@ def _annotations(comparison: Comparison) -> list[Repeated]:
             continue
         work = Pair(works[0][op.raw_name], works[1][op.raw_name])
         change = max(abs(op.total.delta), abs(work.delta))
-        is_update = name.endswith(STEP)
-        if is_update or change >= least:
+        if change >= least or name.endswith(STEP):
             one = Repeated(name=name, raw_name=op.raw_name, numbers=numbers)
-            alike[numbers].append(((is_update, -abs(work.delta), len(name), name), change, one))
-    largest = sorted(alike.values(), key=lambda same: -max(change for _, change, _ in same))
-    return [min(same)[-1] for same in largest]
+            alike[numbers].append((change, abs(work.delta), one))
+    return [
+        _of_most_work(same) for same in sorted(alike.values(), key=lambda same: -max(change for change, *_ in same))
+    ]
+
+
+def _of_most_work(alike: Sequence[tuple[float, int, Repeated]]) -> Repeated:
+    """Of annotations that are called as often: no optimizer's, if others are; the one with nearly most of the work."""
+    most = (1 - thresholds.WORTH_A_LINE) * max(work for _, work, _ in alike)
+    some = [one for _, work, one in alike if work >= most]
+    return min(some, key=lambda one: (one.name.endswith(STEP), len(one.name), one.name))
 
 
 def work_below(tree: CallTree) -> Counter[str]:
