@@ -82,9 +82,9 @@ class EventDecoder(Dictionaries, kw_only=True, dict=True):
         self.texts[b""]  # is code 0
         self._plain = PlainReader(partial(_is_wanted, self.only)) if is_used() else None
 
-    def plain_events(self, text: bytes, start: int) -> tuple[list[Batch | Plain], int]:
-        """(the plain events from ``start`` on, where the first other one begins); see `PlainReader.scan`."""
-        plain, position, _ = self._plain.scan(text, start, False) if self._plain else (None, start, -1)
+    def plain_events(self, text: bytes) -> tuple[list[Batch | Plain], int]:
+        """(the plain events that ``text`` begins with, where the first other one begins); see `PlainReader.scan`."""
+        plain, position, _ = self._plain.scan(text, 0, False) if self._plain else (None, 0, -1)
         return [plain] if plain else [], position
 
     def events(self, text: bytes) -> list[Batch | Plain]:
