@@ -74,9 +74,9 @@ def collectives(context: Context) -> Collectives:
     host = trace.rows_named(is_host_collective, trace.complete((cat.ANNOTATION,)))
     rows = np.concatenate((gpu.rows[kernels], host))
     start, end = trace.spans(rows)
-    around = _around(trace, context.lanes.annotations, collective_of_scope, gpu.launch[kernels])
+    around = _around(context.lanes.annotations, collective_of_scope, gpu.launch[kernels])
     annotation = np.concatenate((around, host))
-    records = _around(trace, context.ops, "record_param_comms".__eq__, gpu.launch[kernels])
+    records = _around(context.ops, "record_param_comms".__eq__, gpu.launch[kernels])
     record = np.concatenate((records, all_none(len(host))))
     kinds, kind, size = _described(trace, rows, annotation, record)
     exposed = np.concatenate((_exposed_on_gpu(context, kernels), _exposed_on_host(context, host)))
@@ -146,12 +146,12 @@ def size_labels(size: Int64) -> list[str]:
     ]
 
 
-def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
+def _around(lane: Lane, matches: Any, rows: Int64) -> Int64:
     """int64[m] row of the innermost scope of the lane whose name ``matches`` accepts and that is open on the thread
     when each event of ``rows`` begins; −1 for none.
     """
-    innermost = np.where(rows >= 0, enclosing(lane, trace.thread(rows), trace.ts[rows]), -1)
-    matching = nearest(lane, trace.name_matches(matches, lane.rows))
+    innermost = np.where(rows >= 0, enclosing(lane, lane.trace.thread(rows), lane.trace.ts[rows]), -1)
+    matching = nearest(lane, lane.matches(matches))
     return values_at(lane.rows, values_at(matching, innermost))
 
 

@@ -189,7 +189,7 @@ _Spans = list[tuple[int, int, int, int, int]]
 
 def critical_path(context: Context) -> CriticalPath:
     """The path of every step of a file."""
-    rank = thread_ranks(context.trace, context.lanes)
+    rank = thread_ranks(context.lanes)
     device = device_of(context, rank)
     host = _host(context, rank, device)
     return _spans(*_walk(context, device, host), context.completions, device, host)
@@ -278,9 +278,8 @@ def _spans(events: list[int], others: _Spans, completions: Int64, device: Device
 
 def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     trace, ops = context.trace, context.ops
-    roots = ops.roots
-    roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
-    engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
+    is_backward = (ops.depth == 0) & (ops.category == cat.CPU_OP) & ops.matches(BACKWARD_OP.search)
+    engine = set(distinct(ops.thread[is_backward]).tolist())
     main = _step_thread(context, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
     awaited = _awaited(context, device)

@@ -136,7 +136,7 @@ class Sources(Struct, dict=True):
     def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
         """The columns of operators and calls, by their position in the lane."""
         trace, ops, operator = self.context.trace, self.context.ops, self.context.calls.operator
-        name = trace.name[ops.rows]
+        name = ops.name
         kind = np.full(len(ops.rows), OP, np.int8)
         kind[trace.is_of(cat.CALLS, ops.rows)] = CALL
         kind[self.context.calls.waits] = SYNC
@@ -158,7 +158,7 @@ class Sources(Struct, dict=True):
         if len(context.lanes.python.rows):
             row = sources[rows]
             caller, function = (rows_of[row] for rows_of in self._calls_of_program)
-            caller = np.where(caller < 0, outside_torch(trace, context.lanes.python)[row], caller)
+            caller = np.where(caller < 0, outside_torch(context.lanes.python)[row], caller)
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[caller], -1)
@@ -184,11 +184,11 @@ class Sources(Struct, dict=True):
         decorator calls that is a function or module of Python, and nothing else.
         """
         trace, python = self.context.trace, self.context.lanes.python
-        caller = outside_torch(trace, python, trace.library_functions)
+        caller = outside_torch(python, trace.library_functions)
         is_own = caller[python.rows] == python.rows
-        is_named, is_python = (trace.name_matches(matches, python.rows) for matches in (CALLEE.match, _is_python))
+        is_named, is_python = (python.matches(matches) for matches in (CALLEE.match, _is_python))
         library = trace.torch_functions | trace.library_functions
-        is_library = np.append(trace.name_matches(library.__contains__, python.rows), False)
+        is_library = np.append(python.matches(library.__contains__), False)
         is_called = is_named & (is_python | ~is_library[python.parent]) & (caller[python.rows] >= 0)
         callee = all_none(len(python.rows) + 1)  # the last is of roots, which nothing is around
         for scopes in by_depth(python):

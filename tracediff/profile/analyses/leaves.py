@@ -279,5 +279,5 @@ def _following(context: Context, instance: Int64) -> Int64:
     gap = -1 - instance
     with_root = np.flatnonzero((instance < 0) & (gap < len(roots)))
     out = all_none(len(instance))
-    out[with_root] = context.trace.name[ops.rows[roots[gap[with_root]]]]
+    out[with_root] = ops.name[roots[gap[with_root]]]
     return out

@@ -60,9 +60,9 @@ def build_context(
     gpu = gpu_events(trace, steps, notes)
     lanes = build_lanes(trace, notes)
     completions = steps.completions(gpu.start, gpu.end, gpu.step)
-    collectives = collective_waits(trace, lanes)
-    account = step_account(trace, steps, completions, gpu, lanes, collectives, families)
-    calls = build_calls(trace, steps, lanes, notes)
+    collectives = collective_waits(lanes)
+    account = step_account(steps, completions, gpu, lanes, collectives, families)
+    calls = build_calls(steps, lanes, notes)
     calls, launching_node = with_replayed(trace, gpu, calls, captures, notes)
     return Context(
         trace=trace,

@@ -82,7 +82,6 @@ class Layer(Spans, frozen=True):
 
 
 def step_account(
-    trace: Trace,
     steps: Steps,
     completions: Int64,
     gpu: GpuEvents,
@@ -94,11 +93,11 @@ def step_account(
     its own, and ``families`` divide the state op on traces without a GPU.
     """
     names, ops = list(STATES), lanes.ops
-    layers = [*_gpu_layers(trace, gpu), *_host_layers(trace, gpu, lanes.annotations)]
+    layers = [*_gpu_layers(gpu), *_host_layers(gpu, lanes.annotations)]
     if len(gpu.rows):
-        layers.append(_layer("op", trace, ops.rows[ops.roots]))
+        layers.append(_layer("op", ops.trace, ops.rows[ops.roots]))
     else:
-        layers += _op_layers(trace, steps, lanes, names, families)
+        layers += _op_layers(steps, lanes, names, families)
     some = np.flatnonzero(collectives.rows[:-1] >= 0)
     waits = collectives.times[some], collectives.times[some + 1]
     layers.append(Layer(*waits, STATES.index("synchronising"), all_none(len(some))))
@@ -136,16 +135,16 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
     return StepAccount(tuple(names), ns, owned, Painting(times, rows))
 
 
-def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
-    launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
+def _gpu_layers(gpu: GpuEvents) -> Iterator[Layer]:
+    launch_end = np.where(gpu.launch >= 0, gpu.trace.spans(gpu.launch)[1], gpu.start)
     for state in range(len(BUSY_STATES)):
         which = gpu.state == state
         yield Layer(gpu.start[which], gpu.end[which], state, gpu.step[which])
     yield Layer(launch_end, gpu.start, STATES.index("gpu_queued"), gpu.step)
 
 
-def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
-    loading = trace.name_matches(is_loading, annotations.rows)
+def _host_layers(gpu: GpuEvents, annotations: Lane) -> list[Layer]:
+    trace, loading = gpu.trace, annotations.matches(is_loading)
     calls = trace.complete(cat.CALLS)
     waits = trace.name_matches(is_synchronising, calls)
     launching = calls[marked(gpu.launch, len(trace) + 1)[calls]]
@@ -160,16 +159,16 @@ def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
     return Layer(*trace.spans(rows), STATES.index(state), all_none(len(rows)))
 
 
-def _op_layers(trace: Trace, steps: Steps, lanes: Lanes, names: list[str], known_families: Families) -> Iterator[Layer]:
+def _op_layers(steps: Steps, lanes: Lanes, names: list[str], known_families: Families) -> Iterator[Layer]:
     """The intervals in which the innermost scope is of each family, thread by thread: first the thread of the steps,
     then in order of process and thread id.
     """
     ops = lanes.ops
-    used, name = np.unique(trace.name[ops.rows], return_inverse=True)
-    place, families = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
+    used, name = np.unique(ops.name, return_inverse=True)
+    place, families = numbered_texts(known_families.of_name(ops.trace.names[code]) for code in used.tolist())
     start, end, position = pieces(ops)
     family, thread_of = place[name][position], ops.thread[position]
-    for thread in thread_order(trace, steps, lanes):
+    for thread in thread_order(steps, lanes):
         on_thread = thread_of == thread
         for code in distinct(family[on_thread]).tolist():
             state = f"op:{families[code]}"
@@ -179,9 +178,9 @@ def _op_layers(trace: Trace, steps: Steps, lanes: Lanes, names: list[str], known
             yield Layer(start[some], end[some], names.index(state), all_none(len(some)))
 
 
-def thread_order(trace: Trace, steps: Steps, lanes: Lanes) -> list[int]:
+def thread_order(steps: Steps, lanes: Lanes) -> list[int]:
     """Thread codes of the ops lane: the one that runs the steps first, the others by process and thread id."""
-    step_threads, rank = trace.thread(steps.rows), thread_ranks(trace, lanes)
+    step_threads, rank = lanes.ops.trace.thread(steps.rows), thread_ranks(lanes)
     return sorted(distinct(lanes.ops.thread).tolist(), key=lambda thread: (thread not in step_threads, rank[thread]))
 
 

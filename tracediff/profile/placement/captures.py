@@ -54,7 +54,7 @@ def captures_of(trace: Trace) -> list[Capture]:
     """The captured graphs in a capture trace, in order of time; empty if no launch in it is a captured one."""
     notes = Notes()
     steps = whole_file(trace)
-    calls = build_calls(trace, steps, build_lanes(trace, notes), notes)
+    calls = build_calls(steps, build_lanes(trace, notes), notes)
     begins = np.sort(trace.ts[trace.rows_named(is_capture_begin, trace.complete(cat.CALLS))])
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
@@ -161,12 +161,12 @@ def with_replayed(
     node of the call that launched each GPU event, of those that one of them explains the one that they name).
     """
     node = values_at(calls.node, calls.position[gpu.launch])
-    replays = _replays(trace, gpu)
+    replays = _replays(gpu)
     if captures and not replays:
         notes.add(CODE, "the trace replays no graph: the captures are not used")
     launched = np.concatenate(replays) if replays else np.empty(0, np.int64)
     annotated = {int(launched[i]): path for i, path in annotated_paths(trace, gpu.rows[launched]).items()}
-    paths = annotated | (_captured_paths(trace, gpu, replays, captures, notes) if captures else {})
+    paths = annotated | (_captured_paths(gpu, replays, captures, notes) if captures else {})
     if not paths:
         return calls, node
     grafts: Grafts = {}
@@ -189,14 +189,14 @@ def with_replayed(
 
 
 def _captured_paths(
-    trace: Trace, gpu: GpuEvents, replays: Sequence[Int64], captures: Sequence[Capture], notes: Notes
+    gpu: GpuEvents, replays: Sequence[Int64], captures: Sequence[Capture], notes: Notes
 ) -> dict[int, CallPath]:
     """GPU event → its path in the capture of its graph, for those that are in one."""
     paths: dict[int, CallPath] = {}
     counts_of_methods = Counter[str]()
     matches: dict[tuple[Key, ...], tuple[Capture, Int64, str]] = {}
     for events in replays:
-        keys = _keys(trace, gpu.rows[events])
+        keys = _keys(gpu.trace, gpu.rows[events])
         if keys not in matches:  # a graph is replayed in every step
             matches[keys] = _best(keys, captures)
         capture, places, how = matches[keys]
@@ -208,10 +208,10 @@ def _captured_paths(
     return paths
 
 
-def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
+def _replays(gpu: GpuEvents) -> list[Int64]:
     """The GPU events of each graph launch, in order of start."""
     launched = np.flatnonzero(gpu.launch >= 0)
-    launched = launched[trace.name_matches(is_graph_launch, gpu.launch[launched])]
+    launched = launched[gpu.trace.name_matches(is_graph_launch, gpu.launch[launched])]
     order = sorted_by(launched, gpu.start, gpu.launch)
     return group_rows(gpu.launch[order], order)
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from tracediff.arrays import Int64, cut, distinct, numbered_texts, stacked, union
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import state_label
@@ -53,31 +52,32 @@ Labels = Int64
 def critical_rows(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
     path = critical_path(context)
-    owners, rows, texts = _labels(context.trace, context.gpu)
+    owners, rows, texts = _labels(context.gpu)
     critical = ((step, label, ns, 0) for step, label, ns in _on_path(path, owners, rows))
     total = ((step, label, 0, ns) for step, label, ns in _in_period(path, context, owners, rows))
     step, label, *columns = stacked(*critical, *total)
     return summed(step, [(label // len(texts), KINDS), (label % len(texts), texts)], columns)
 
 
-def _labels(trace: Trace, gpu: GpuEvents) -> tuple[dict[int, Labels], Labels, list[str]]:
+def _labels(gpu: GpuEvents) -> tuple[dict[int, Labels], Labels, list[str]]:
     """(what a span is → labels by its owner: of GPU events, of their time in the queue, and of time about which nothing
     is recorded; int64[n + 1] for each event of the trace, the last for no event; the texts).
     """
+    trace = gpu.trace
     place, names = numbered_texts(map(match_name, trace.names))
     texts = [*names, NOT_IN_FILE, NOT_RECORDED]
     size, name = len(texts), place[trace.name]
-    rows = np.append(_kinds(trace, gpu) * size + name, PYTHON * size + texts.index(NOT_RECORDED))
+    rows = np.append(_kinds(gpu) * size + name, PYTHON * size + texts.index(NOT_RECORDED))
     queues = QUEUE * size + np.where(gpu.launch >= 0, name[gpu.launch], texts.index(NOT_IN_FILE))
     unknown = np.array([UNEXPLAINED * size + texts.index(NOT_IN_FILE)])
     return {EVENT: rows[gpu.rows], QUEUED: queues, BETWEEN: queues, UNKNOWN: unknown}, rows, texts
 
 
-def _kinds(trace: Trace, gpu: GpuEvents) -> Int64:
+def _kinds(gpu: GpuEvents) -> Int64:
     """int64[n] index into KINDS of each event; events other than operators, calls and GPU events count as Python."""
-    kind = np.full(len(trace.categories), PYTHON, np.int64)
+    kind = np.full(len(gpu.trace.categories), PYTHON, np.int64)
     kind[cat.CPU_OP], kind[list(cat.CALLS)] = OP, CALL
-    kinds = kind[trace.category]
+    kinds = kind[gpu.trace.category]
     kinds[gpu.rows] = gpu.state
     return kinds
 

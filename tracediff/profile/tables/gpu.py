@@ -171,10 +171,10 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     account = (
         context.account
         if whole
-        else step_account(context.trace, context.steps, context.completions, gpu, context.lanes, context.collectives)
+        else step_account(context.steps, context.completions, gpu, context.lanes, context.collectives)
     )
     queued = _collectives_next(context, gpu)
-    collective = union(*context.trace.spans(host_collectives(context.trace, context.lanes)))
+    collective = union(*context.trace.spans(host_collectives(context.lanes)))
     low, high = int(context.completions[0]), int(context.completions[-1])
     borders = np.concatenate((queued.start, queued.end, collective.start, collective.end))
     edges = edges_of(account.painting.times[1:], borders.clip(low, high))
@@ -230,7 +230,7 @@ KERNEL_SIZES = TableSchema(
 def kernel_size_rows(context: Context) -> TableRows:
     """Rows by bucket of duration."""
     gpu = context.gpu
-    kernels = np.flatnonzero(context.trace.category[gpu.rows] == cat.KERNEL)
+    kernels = np.flatnonzero(gpu.category == cat.KERNEL)
     took = gpu.ns[kernels]
     bucket = last_up_to(np.array(BOUNDS_US) * 1000, took)
     return summed(gpu.step[kernels], [(bucket, BUCKETS)], [took, 1])
@@ -257,7 +257,7 @@ COPIES = TableSchema(
 def copy_rows(context: Context) -> TableRows:
     """Rows by direction and kind of memory, both from the event's name."""
     trace, gpu = context.trace, context.gpu
-    copies = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
+    copies = np.flatnonzero(gpu.category != cat.KERNEL)
     rows = gpu.rows[copies]
     name = trace.name[rows]
     size = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[rows]
