@@ -32,7 +32,7 @@ from tracediff.arrays import (
     tuples,
 )
 from tracediff.ingest.model.health import Note, Notes
-from tracediff.profile.analyses.collective_ops import bus_traffic, size_labels
+from tracediff.profile.analyses.collective_ops import size_labels, traffic
 from tracediff.profile.model.profile import CollectiveKind, Collectives
 from tracediff.profile.tables.schema import CLOCKS, STRAGGLERS, STRAGGLING_STEPS, WAITS
 
@@ -224,10 +224,8 @@ def _add_waits(waits: SetTable, match: Matched, weights: list[int]) -> None:
     """Add the used operations to the rows of `WAITS`, those of each file times its weight."""
     some = np.flatnonzero(match.used)
     kind, size, duration = match.kind[some], match.size[some], match.ns[some]
-    matched, has_size = match.collective[some] >= 0, size >= 0
-    wait = match.wait[some]
+    matched, wait = match.collective[some] >= 0, match.wait[some]
     transfer = (duration - wait) * matched
-    bus, has_bus = bus_traffic(match.kinds, kind, match.ranks[some], np.where(matched, size, -1))
     columns: list[AnyArray | int] = [
         duration,
         wait,
@@ -237,10 +235,7 @@ def _add_waits(waits: SetTable, match: Matched, weights: list[int]) -> None:
         duration - match.exposed[some],
         1,
         matched & match.partial[some],
-        size * (matched & has_size),
-        transfer * has_size,
-        bus,
-        transfer * has_bus,
+        *traffic(match.kinds, kind, match.ranks[some], np.where(matched, size, -1), transfer),
     ]
     label, labels = numbered_texts(size_labels(size))
     keys, sums = grouped([kind, label, match.file[some]], columns)

@@ -14,7 +14,6 @@ from tracediff import bounds
 from tracediff.arrays import (
     MISSING,
     AnyArray,
-    Bools,
     Int64,
     Intervals,
     all_none,
@@ -116,21 +115,24 @@ def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
     return moved - moved // kind.ranks
 
 
-def bus_traffic(kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64) -> tuple[Int64, Bools]:
-    """(`bus_bytes` of k operations, whether they are known).
+def traffic(
+    kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64, ns: Int64
+) -> tuple[Int64, Int64, Int64, Int64]:
+    """Of k operations (bytes, time of those whose bytes are known, `bus_bytes`, time of those whose these are known).
 
     Args:
         kind: int64[k] index into ``kinds``. ranks: int64[k] size of the group, 0 where unknown. size: int64[k] bytes,
-            −1 where unknown.
+            −1 where unknown. ns: int64[k] the time that they take.
     """
+    has_size = size >= 0
     carried, is_known = np.zeros(len(size), np.int64), np.zeros(len(size), bool)
     code, first = combined(kind, ranks)
     for same, row in enumerate(first.tolist()):
-        mine = np.flatnonzero((code == same) & (size >= 0))
+        mine = np.flatnonzero((code == same) & has_size)
         byte_counts = bus_bytes(replace(kinds[kind[row]], ranks=int(ranks[row])), size[mine])
         if byte_counts is not None:
             carried[mine], is_known[mine] = byte_counts, True
-    return carried, is_known
+    return size * has_size, ns * has_size, carried, ns * is_known
 
 
 def size_labels(size: Int64) -> list[str]:

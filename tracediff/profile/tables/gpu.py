@@ -29,7 +29,7 @@ from tracediff.arrays import (
     union,
 )
 from tracediff.ingest.model import categories as cat
-from tracediff.profile.analyses.collective_ops import AMOUNTS, DESCRIPTION, bus_traffic, collectives, size_labels
+from tracediff.profile.analyses.collective_ops import AMOUNTS, DESCRIPTION, collectives, size_labels, traffic
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES, state_label, step_account
 from tracediff.profile.model.columns import rows_of
@@ -305,9 +305,8 @@ COLLECTIVES = TableSchema(
 def collective_rows(context: Context) -> TableRows:
     """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
     operations = collectives(context)
-    took, has_size = operations.ns, operations.size >= 0
+    took = operations.ns
     ranks = np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind]
-    bus, has_bus = bus_traffic(operations.kinds, operations.kind, ranks, operations.size)
     keys = [
         (operations.kind, [getattr(k, name) for k in operations.kinds]) for name in ("collective", "group", "dtype")
     ]
@@ -316,10 +315,7 @@ def collective_rows(context: Context) -> TableRows:
         operations.exposed,
         took - operations.exposed,
         1,
-        operations.size * has_size,
-        took * has_size,
-        bus,
-        took * has_bus,
+        *traffic(operations.kinds, operations.kind, ranks, operations.size, took),
     ]
     return summed(operations.step, [*keys, numbered_texts(size_labels(operations.size))], columns)
 
