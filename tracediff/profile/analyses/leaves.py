@@ -28,15 +28,7 @@ from tracediff.arrays import (
     sorted_by,
     sums,
 )
-from tracediff.profile.analyses.critical_path import (
-    BETWEEN,
-    EVENT,
-    HOST,
-    QUEUED,
-    START,
-    CriticalPath,
-    critical_path,
-)
+from tracediff.profile.analyses.critical_path import WHOLE, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import WorkKeys
@@ -45,8 +37,7 @@ from tracediff.profile.placement.nesting import ALWAYS, Painting, overlaid, piec
 
 PathParts = list[Int64]
 """Parts of the critical path: position of the step, source (see `Sources`), begin and length in ns, and the instance
-that a part belongs to: a GPU event, or a row of the trace; Python code between two outermost operators or calls is one,
-−1 − its number.
+that a part belongs to: its source; Python code between two outermost operators or calls is one, −1 − its number.
 """
 Totals = tuple[Int64, Int64, Int64, NDArray[np.int8]]
 """Time of sources in steps, on the path or off it: position of the step, source, ns, and 1 where an instance begins,
@@ -56,12 +47,10 @@ else 0.
 
 def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, list[Totals]]:
     """(the parts of the path's ``spans``, the time of what is not work of its own: all of it counts as on the path)."""
-    first = np.array([sources.event, sources.queue, 0, sources.unknown, sources.between, sources.start])  # by `what`
-    others = spans[path.what[spans] != HOST]
-    what, owner = path.what[others], np.maximum(path.owner[others], 0)
-    step, source, ns = path.step[others], first[what] + owner, path.end[others] - path.start[others]
-    parts = [(step, source, path.start[others], ns, owner)]
-    waits = np.flatnonzero(what != EVENT)
+    others = spans[path.source[spans] >= 0]
+    step, source, ns = path.step[others], path.source[others], path.end[others] - path.start[others]
+    parts = [(step, source, path.start[others], ns, source)]
+    waits = np.flatnonzero(source >= sources.queue)
     step, source, ns = step[waits], source[waits], ns[waits]
     count = np.zeros(len(waits), np.int8)
     count[combined(step, source)[1]] = 1  # a wait may be in parts
@@ -76,8 +65,8 @@ def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathPar
 def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64, Int64, Int64, Int64, Int64, Bools]:
     """(step, source, begin, ns, instance, whether it may be waiting) of the parts on the host."""
     context, scopes = sources.context, sources.scopes[0]
-    span, row, begin, ns = path.on_host(spans)
-    step, source = path.step[span], np.where(row >= 0, row, sources.nothing)
+    span, source, begin, ns = path.on_host(spans)
+    step = path.step[span]
     if len(scopes.times) > 1:
         part, scope, begin, end = scopes.cut(begin, begin + ns)
         step, ns = step[part], end - begin
@@ -111,7 +100,7 @@ def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
 def _outside_ops(sources: Sources, painting: Painting, edges: Int64) -> Iterator[Totals]:
     """Of Python and scopes of the host as one thread."""
     whole = overlaid(sources.scopes[0], painting)
-    begins = np.append(True, (np.diff(whole.rows) != 0) | (whole.rows[1:] < sources.scope))  # a scope counts once
+    begins = np.append(True, (np.diff(whole.rows) != 0) | (whole.rows[1:] < sources.further))  # a scope counts once
     times, source = whole.times[begins], np.where(whole.rows >= 0, whole.rows, sources.nothing)[begins]
     aside = np.flatnonzero(~sources.is_op(source[1:-1])) + 1  # before the first and after the last nothing is known
     for low in range(0, len(aside), bounds.EVENTS_AT_ONCE):
@@ -188,9 +177,10 @@ def _cells(
     """(columns of the keys of the leaves, the path by cell as of `_path_cells`, sums of `Totals` by cell), in parts; a
     cell is step × leaves + leaf.
     """
-    path = _with_start(critical_path(context), context)
-    return_freed(len(context.trace))
+    path = critical_path(context)
     sources = Sources(context, path.blocked)
+    path = _with_start(path, sources)
+    return_freed(len(context.trace))
     leaf_of, keys = sources.keys(_others(sources, path), work)
     leaves = len(keys["kind"])
     return_freed(len(context.trace))
@@ -211,20 +201,20 @@ def _cells(
     return keys, on_path_cells, totals
 
 
-def _with_start(path: CriticalPath, context: Context) -> CriticalPath:
+def _with_start(path: CriticalPath, sources: Sources) -> CriticalPath:
     """``path``, in a file without steps with one span from the launch of its first GPU event until that starts, if it
     leads there: the GPU runs what was launched before the recording, or the profiler starts.
     """
-    gpu = context.gpu
+    context, gpu = sources.context, sources.context.gpu
     if not context.steps.whole_file or not len(gpu.rows):
         return path
     first = int(np.argmin(gpu.start))
     low, high = int(context.trace.ts[gpu.launch[first]]), int(gpu.start[first])
-    if gpu.launch[first] < 0 or low >= high or not ((path.what == EVENT) & (path.owner == first)).any():
+    if gpu.launch[first] < 0 or low >= high or not (path.source == sources.event + first).any():
         return path
     before = (path.start < high) & (path.end > low)
     others = np.flatnonzero(~before | (path.start < low))
-    span = {"step": 0, "what": START, "owner": -1, "start": low, "end": high}
+    span = {"step": 0, "source": sources.start, "thread": WHOLE, "start": low, "end": high}
     columns = {name: getattr(path, name)[others] for name in span}
     columns["end"] = np.where(before[others], low, columns["end"])
     return replace(path, **{name: np.append(column, span[name]) for name, column in columns.items()})
@@ -241,14 +231,13 @@ def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:
 def _others(sources: Sources, path: CriticalPath) -> Int64:
     """Sources that are not operators, calls or GPU events, among them all that time can belong to."""
     lanes = sources.context.lanes
-    waiting = ((QUEUED, sources.queue), (BETWEEN, sources.between))
     return np.concatenate(
         (
             lanes.python.rows,
             lanes.annotations.rows,
             [sources.nothing, sources.unknown, sources.start],
-            *(first + path.owner[path.what == what] for what, first in waiting),
-            np.arange(sources.scope, sources.end),
+            path.source[path.source >= sources.queue],
+            np.arange(sources.further, sources.end),
         )
     )
 
