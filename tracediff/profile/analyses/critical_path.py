@@ -100,12 +100,13 @@ class CriticalPath(Spans, frozen=True, kw_only=True):
     queued: Int64
     blocked: Int64
 
-    def on_host(self, spans: Int64) -> list[Int64]:
-        """[span, source, begin and length in ns], each int64[m], of the parts of those of ``spans`` (int64[k]
-        positions) that are on the host, by the innermost scope.
+    def parts(self, spans: Int64) -> list[Int64]:
+        """[span, source, begin and length in ns], each int64[m], of the parts of ``spans`` (int64[k] positions): on the
+        host by the innermost scope, others as they are.
         """
-        spans, nothing = spans[self.source[spans] < 0], len(self.host.context.trace)
-        parts = [(spans[:0],) * 4]
+        is_on_host, nothing = self.source[spans] < 0, len(self.host.context.trace)
+        others, spans = spans[~is_on_host], spans[is_on_host]
+        parts = [(others, self.source[others], self.start[others], self.ns[others])]
         for thread in distinct(self.thread[spans]).tolist():
             mine = spans[self.thread[spans] == thread]
             start, end = self.start[mine], self.end[mine]

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.arrays import (
-    Bools,
     Int64,
     all_none,
     combined,
-    concatenated,
     cut,
     distinct,
     grouped,
@@ -45,38 +43,25 @@ else 0.
 """
 
 
-def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, list[Totals]]:
+def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, Totals]:
     """(the parts of the path's ``spans``, the time of what is not work of its own: all of it counts as on the path)."""
-    others = spans[path.source[spans] >= 0]
-    step, source, ns = path.step[others], path.source[others], path.end[others] - path.start[others]
-    parts = [(step, source, path.start[others], ns, source)]
-    waits = np.flatnonzero(source >= sources.queue)
-    step, source, ns = step[waits], source[waits], ns[waits]
-    count = np.zeros(len(waits), np.int8)
-    count[combined(step, source)[1]] = 1  # a wait may be in parts
-    totals: list[Totals] = [(step, source, ns, count)]
-    step, source, begin, ns, instance, may_wait = _on_host(sources, path, spans)
-    parts.append((step, source, begin, ns, instance))
-    waits = np.flatnonzero(may_wait)
-    totals.append((step[waits], source[waits], ns[waits], np.zeros(len(waits), np.int8)))
-    return concatenated(parts), totals
-
-
-def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64, Int64, Int64, Int64, Int64, Bools]:
-    """(step, source, begin, ns, instance, whether it may be waiting) of the parts on the host."""
-    context, scopes = sources.context, sources.scopes[0]
-    span, source, begin, ns = path.on_host(spans)
-    step = path.step[span]
+    scopes = sources.scopes[0]
+    span, source, begin, ns = path.parts(spans)
     if len(scopes.times) > 1:
         part, scope, begin, end = scopes.cut(begin, begin + ns)
-        step, ns = step[part], end - begin
-        source = np.where(scope >= 0, scope, source[part])
-    is_op = sources.is_op(source)
-    instance = np.where(is_op, source, -1 - np.searchsorted(sources.root_starts, begin, side="right"))
-    waits = np.zeros(len(source), bool)
-    waits[is_op] = sources.waits[context.calls.position[source[is_op]]]
-    waits |= path.host.is_collective(source)
-    return step, source, begin, ns, instance, waits
+        span, source, ns = span[part], source[part], end - begin
+        source = np.where((scope >= 0) & (source < sources.event), scope, source)
+    step, is_op = path.step[span], sources.is_op(source)
+    is_of_gpu = (source >= sources.event) & (source < sources.further)
+    gap = np.searchsorted(sources.root_starts, begin, side="right")
+    instance = np.where(is_op | is_of_gpu, source, -1 - gap)
+    may_wait = (is_of_gpu & (source >= sources.queue)) | path.host.is_collective(source)
+    may_wait[is_op] |= sources.waits[sources.context.calls.position[source[is_op]]]
+    waits = np.flatnonzero(may_wait)
+    count = np.zeros(len(waits), np.int8)
+    first = combined(step[waits], source[waits])[1]  # a wait may be in parts
+    count[first] = source[waits[first]] >= sources.queue
+    return [step, source, begin, ns, instance], (step[waits], source[waits], ns[waits], count)
 
 
 def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
@@ -196,7 +181,7 @@ def _cells(
     for spans in _blocks(context, path):
         (step, source, *parts), aside = on_path(sources, path, spans)
         on_path_cells.append(_path_cells(step * leaves + leaf_of[source], *parts))
-        totals += map(summed, aside)
+        totals.append(summed(aside))
     totals += map(summed, of_steps(sources, path))
     return keys, on_path_cells, totals
 

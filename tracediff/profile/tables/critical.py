@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracediff.arrays import Bools, Int64, cut, distinct, numbered_texts, stacked, union
+from tracediff.arrays import Int64, cut, distinct, numbered_texts, stacked, union
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.analyses.critical_path import CriticalPath, SourceNumbers, critical_path
 from tracediff.profile.events.context import Context
@@ -53,9 +53,9 @@ def critical_rows(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
     path = critical_path(context)
     labels, texts = _labels(context.gpu)
-    critical = ((step, label, ns, 0) for step, label, ns in _on_path(path, labels))
+    span, source, _, on_path = path.parts(np.arange(len(path.source)))
     total = ((step, label, 0, ns) for step, label, ns in _in_period(path, SourceNumbers(context), labels))
-    step, label, *columns = stacked(*critical, *total)
+    step, label, *columns = stacked((path.step[span], labels[source], on_path, 0), *total)
     return summed(step, [(label // len(texts), KINDS), (label % len(texts), texts)], columns)
 
 
@@ -80,17 +80,6 @@ def _kinds(gpu: GpuEvents) -> Int64:
     return kinds
 
 
-def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
-    """The spans of the path, those on the host by what it did."""
-    yield _of_spans(path, labels, path.source >= 0)
-    span, source, _, ns = path.on_host(np.arange(len(path.source)))
-    yield path.step[span], labels[source], ns
-
-
-def _of_spans(path: CriticalPath, labels: Labels, is_wanted: Bools) -> Parts:
-    return path.step[is_wanted], labels[path.source[is_wanted]], path.ns[is_wanted]
-
-
 def _in_period(path: CriticalPath, numbers: SourceNumbers, labels: Labels) -> Iterator[Parts]:
     """All time of the same kinds and names: GPU events; time in which at least one waits in a queue; self time of
     operators and calls on every thread; Python time of the host taken as one thread.
@@ -107,7 +96,8 @@ def _in_period(path: CriticalPath, numbers: SourceNumbers, labels: Labels) -> It
     whole = path.host.outside_ops
     idle = np.flatnonzero(~context.trace.is_of(cat.OPS, whole.rows) | (whole.rows < 0))
     yield _by_step(whole.times[idle], np.append(whole.times, edges[-1])[idle + 1], rows[whole.rows[idle]], edges)
-    yield _of_spans(path, labels, path.source == numbers.unknown)
+    unknown = np.flatnonzero(path.source == numbers.unknown)
+    yield path.step[unknown], labels[path.source[unknown]], path.ns[unknown]
 
 
 def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Parts:
