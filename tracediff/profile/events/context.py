@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ from tracediff.profile.placement.scopes import collective_waits
 from tracediff.profile.placement.steps import Steps, find_steps
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class Context(Struct, frozen=True, kw_only=True, dict=True):
     """The events of one file with steps, launches, lanes, states and calls; see the classes of its fields.
 
     Attributes:
@@ -34,11 +35,15 @@ class Context(Struct, frozen=True, kw_only=True):
     completions: Int64
     gpu: GpuEvents
     lanes: Lanes
-    account: StepAccount
     calls: Calls
     families: Families
     launching_node: Int64
     collectives: Painting
+
+    @cached_property
+    def account(self) -> StepAccount:
+        """The states of its steps."""
+        return step_account(self)
 
     @property
     def ops(self) -> Lane:
@@ -61,7 +66,6 @@ def build_context(
     lanes = build_lanes(trace, notes)
     completions = steps.completions(gpu.start, gpu.end, gpu.step)
     collectives = collective_waits(lanes)
-    account = step_account(steps, completions, gpu, lanes, collectives, families)
     calls = build_calls(steps, lanes, notes)
     calls, launching_node = with_replayed(trace, gpu, calls, captures, notes)
     return Context(
@@ -70,7 +74,6 @@ def build_context(
         completions=completions,
         gpu=gpu,
         lanes=lanes,
-        account=account,
         calls=calls,
         families=families,
         launching_node=launching_node,

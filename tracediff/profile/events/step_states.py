@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -25,13 +26,14 @@ from tracediff.arrays import (
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
-from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import ALWAYS, Lane, Lanes, Painting, pieces, thread_ranks
+from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, pieces, thread_ranks
 from tracediff.profile.placement.scopes import is_loading
-from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising
+
+if TYPE_CHECKING:  # which has the account
+    from tracediff.profile.events.context import Context
 
 LABELS = {
     "gpu_compute": "GPU compute",
@@ -81,27 +83,18 @@ class Layer(Spans, frozen=True):
     owner: Int64
 
 
-def step_account(
-    steps: Steps,
-    completions: Int64,
-    gpu: GpuEvents,
-    lanes: Lanes,
-    collectives: Painting,
-    families: Families = DEFAULT,
-) -> StepAccount:
-    """The state of every instant between ``completions`` (int64[s + 1] ns); ``collectives`` is where the host waits for
-    its own, and ``families`` divide the state op on traces without a GPU.
-    """
-    names, ops = list(STATES), lanes.ops
-    layers = [*_gpu_layers(gpu), *_host_layers(gpu, lanes.annotations)]
-    if len(gpu.rows):
-        layers.append(_layer("op", ops.trace, ops.rows[ops.roots]))
+def step_account(context: Context) -> StepAccount:
+    """The state of every instant between the completions; families divide the state op on traces without a GPU."""
+    names, ops, collectives = list(STATES), context.ops, context.collectives
+    layers = [*_gpu_layers(context.gpu), *_host_layers(context.gpu, context.lanes.annotations)]
+    if len(context.gpu.rows):
+        layers.append(_layer("op", context.trace, ops.rows[ops.roots]))
     else:
-        layers += _op_layers(steps, lanes, names, families)
+        layers += _op_layers(context, names)
     some = np.flatnonzero(collectives.rows[:-1] >= 0)
     waits = collectives.times[some], collectives.times[some + 1]
     layers.append(Layer(*waits, STATES.index("synchronising"), all_none(len(some))))
-    return _summed(names, completions, *_painted(layers, completions))
+    return _summed(names, context.completions, *_painted(layers, context.completions))
 
 
 def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int64]:
@@ -159,16 +152,16 @@ def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
     return Layer(*trace.spans(rows), STATES.index(state), all_none(len(rows)))
 
 
-def _op_layers(steps: Steps, lanes: Lanes, names: list[str], known_families: Families) -> Iterator[Layer]:
+def _op_layers(context: Context, names: list[str]) -> Iterator[Layer]:
     """The intervals in which the innermost scope is of each family, thread by thread: first the thread of the steps,
     then in order of process and thread id.
     """
-    ops = lanes.ops
+    ops = context.ops
     used, name = np.unique(ops.name, return_inverse=True)
-    place, families = numbered_texts(known_families.of_name(ops.trace.names[code]) for code in used.tolist())
+    place, families = numbered_texts(context.families.of_name(ops.trace.names[code]) for code in used.tolist())
     start, end, position = pieces(ops)
     family, thread_of = place[name][position], ops.thread[position]
-    for thread in thread_order(steps, lanes):
+    for thread in thread_order(context):
         on_thread = thread_of == thread
         for code in distinct(family[on_thread]).tolist():
             state = f"op:{families[code]}"
@@ -178,10 +171,10 @@ def _op_layers(steps: Steps, lanes: Lanes, names: list[str], known_families: Fam
             yield Layer(start[some], end[some], names.index(state), all_none(len(some)))
 
 
-def thread_order(steps: Steps, lanes: Lanes) -> list[int]:
+def thread_order(context: Context) -> list[int]:
     """Thread codes of the ops lane: the one that runs the steps first, the others by process and thread id."""
-    step_threads, rank = lanes.ops.trace.thread(steps.rows), thread_ranks(lanes)
-    return sorted(distinct(lanes.ops.thread).tolist(), key=lambda thread: (thread not in step_threads, rank[thread]))
+    step_threads, rank = context.trace.thread(context.steps.rows), thread_ranks(context.lanes)
+    return sorted(distinct(context.ops.thread).tolist(), key=lambda thread: (thread not in step_threads, rank[thread]))
 
 
 def state_label(name: str, has_gpu: bool = False) -> str:

@@ -87,7 +87,7 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     that thread.
     """
     ops, annotations, python = context.lanes
-    threads = thread_order(context.steps, context.lanes)
+    threads = thread_order(context)
     own = int([*context.trace.thread(context.steps.rows), *threads, -1][0])
     host = NOTHING
     for thread in list(dict.fromkeys((own, *threads)))[: 1 + bounds.IDLE_THREADS]:
