@@ -12,8 +12,6 @@ from msgspec import Struct
 from tracediff.arrays import (
     BARE,
     Int64,
-    Spans,
-    all_none,
     changes,
     distinct,
     edges_of,
@@ -22,13 +20,13 @@ from tracediff.arrays import (
     marked,
     numbered_texts,
     paint,
+    stacked,
     sums,
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.model.profile import Grid, Owned
-from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, pieces, thread_ranks
+from tracediff.profile.placement.nesting import ALWAYS, Painting, pieces, thread_ranks
 from tracediff.profile.placement.scopes import is_loading
 from tracediff.runtimes import is_synchronising
 
@@ -71,47 +69,37 @@ class StepAccount(Struct, frozen=True):
     painting: Painting
 
 
-class Layer(Spans, frozen=True):
-    """The intervals in which one state applies, unless an earlier layer's does.
-
-    Attributes:
-        state: position among the names of the states. start, end: int64[m] ns; empty and reversed ones add nothing.
-        owner: int64[m] position of the step that causes each; NO_OWNER for nobody's.
-    """
-
-    state: int
-    owner: Int64
+Layer = tuple[Int64, Int64, int, Int64 | int]
+"""The intervals in which one state applies, unless an earlier layer's does: start and end int64[m] ns, of which empty
+and reversed ones add nothing; the state's position among the names; the position of the step that causes each, NO_OWNER
+for nobody's.
+"""
 
 
 def step_account(context: Context) -> StepAccount:
     """The state of every instant between the completions; families divide the state op on traces without a GPU."""
-    names, ops, collectives = list(STATES), context.ops, context.collectives
-    layers = [*_gpu_layers(context.gpu), *_host_layers(context.gpu, context.lanes.annotations)]
-    if len(context.gpu.rows):
-        layers.append(_layer("op", context.trace, ops.rows[ops.roots]))
-    else:
-        layers += _op_layers(context, names)
-    some = np.flatnonzero(collectives.rows[:-1] >= 0)
-    waits = collectives.times[some], collectives.times[some + 1]
-    layers.append(Layer(*waits, STATES.index("synchronising"), all_none(len(some))))
+    names = list(STATES)
+    layers = list(_layers(context, names))
     return _summed(names, context.completions, *_painted(layers, context.completions))
 
 
 def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int64]:
     """(edges int64[k + 1] ns, state int64[k], owner int64[k]) of the instants between ``completions``."""
     ranks = len(completions)  # an owner's, the earliest step's first; nobody's is last
-    start = np.concatenate([layer.start for layer in layers]).clip(completions[0])
-    end = np.concatenate([layer.end for layer in layers]).clip(max=completions[-1])
-    order = np.concatenate(
-        [np.where(layer.owner >= 0, layer.owner, ranks - 1) + place * ranks for place, layer in enumerate(layers)]
+    start, end, order = stacked(
+        *(
+            (start, end, np.where(owner >= 0, owner, ranks - 1) + place * ranks)
+            for place, (start, end, _, owner) in enumerate(layers)
+        )
     )
+    start, end = start.clip(completions[0]), end.clip(max=completions[-1])
     lasting = np.flatnonzero(start < end)
     start, end, order = start[lasting], end[lasting], order[lasting]
     edges = edges_of(completions, start, end)
     painted = paint(edges, start, end, order)
     bare = painted == BARE
     of_layer, owner = np.divmod(np.where(bare, ranks - 1, painted), ranks)
-    state = np.array([layer.state for layer in layers], np.int64)[of_layer]
+    state = np.array([state for _, _, state, _ in layers], np.int64)[of_layer]
     return edges, np.where(bare, STATES.index("python"), state), np.where(owner < ranks - 1, owner, NO_OWNER)
 
 
@@ -128,28 +116,29 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
     return StepAccount(tuple(names), ns, owned, Painting(times, rows))
 
 
-def _gpu_layers(gpu: GpuEvents) -> Iterator[Layer]:
-    launch_end = np.where(gpu.launch >= 0, gpu.trace.spans(gpu.launch)[1], gpu.start)
+def _layers(context: Context, names: list[str]) -> Iterator[Layer]:
+    """Those of all states but Python, which is what remains; families are added to ``names``."""
+    trace, gpu, annotations, ops = context.trace, context.gpu, context.lanes.annotations, context.ops
     for state in range(len(BUSY_STATES)):
         which = gpu.state == state
-        yield Layer(gpu.start[which], gpu.end[which], state, gpu.step[which])
-    yield Layer(launch_end, gpu.start, STATES.index("gpu_queued"), gpu.step)
-
-
-def _host_layers(gpu: GpuEvents, annotations: Lane) -> list[Layer]:
-    trace, loading = gpu.trace, annotations.matches(is_loading)
+        yield gpu.start[which], gpu.end[which], state, gpu.step[which]
+    launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
+    yield launch_end, gpu.start, STATES.index("gpu_queued"), gpu.step
     calls = trace.complete(cat.CALLS)
-    waits = trace.name_matches(is_synchronising, calls)
-    launching = calls[marked(gpu.launch, len(trace) + 1)[calls]]
-    return [
-        _layer("data_loading", trace, annotations.rows[loading]),
-        _layer("synchronising", trace, calls[waits]),
-        _layer("launching", trace, launching),
-    ]
+    yield _layer("data_loading", trace, annotations.rows[annotations.matches(is_loading)])
+    yield _layer("synchronising", trace, trace.rows_named(is_synchronising, calls))
+    yield _layer("launching", trace, calls[marked(gpu.launch, len(trace) + 1)[calls]])
+    if len(gpu.rows):
+        yield _layer("op", trace, ops.rows[ops.roots])
+    else:
+        yield from _op_layers(context, names)
+    waits = np.flatnonzero(context.collectives.rows[:-1] >= 0)
+    times = context.collectives.times
+    yield times[waits], times[waits + 1], STATES.index("synchronising"), NO_OWNER
 
 
 def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
-    return Layer(*trace.spans(rows), STATES.index(state), all_none(len(rows)))
+    return *trace.spans(rows), STATES.index(state), NO_OWNER
 
 
 def _op_layers(context: Context, names: list[str]) -> Iterator[Layer]:
@@ -168,7 +157,7 @@ def _op_layers(context: Context, names: list[str]) -> Iterator[Layer]:
             if state not in names:
                 names.append(state)
             some = np.flatnonzero(on_thread & (family == code))
-            yield Layer(start[some], end[some], names.index(state), all_none(len(some)))
+            yield start[some], end[some], names.index(state), NO_OWNER
 
 
 def thread_order(context: Context) -> list[int]:
