@@ -206,12 +206,39 @@ _Spans = list[tuple[int, int, int, int, int]]
 
 
 def critical_path(context: Context) -> CriticalPath:
-    """The path of every step of a file."""
+    """The path of every step of a file: the spans of the walk, clipped to their periods."""
     rank = thread_ranks(context.lanes)
     device = device_of(context, rank)
     host = _host(context, rank, device)
     numbers = SourceNumbers(context)
-    return _spans(*_walk(numbers, device, host), numbers, device, host)
+    events, others = _walk(numbers, device, host)
+    start, end, returned = device.start, device.end, device.returned
+    step, k, departure, before = np.array(events, np.int64).reshape(-1, 4).T
+    ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k]))
+    event = device.event[k]
+    waiting = np.where(before >= 0, numbers.between, numbers.queue) + event
+    which, running, begin, stop = device.while_waiting(k, ready)
+    sources = np.where(running >= 0, numbers.event + running, waiting[which])
+    step, source, thread, begin, stop = stacked(
+        (step, numbers.event + event, WHOLE, start[k], departure),
+        (step[which], sources, WHOLE, begin, stop),
+        tuple(np.array(others, np.int64).reshape(-1, 5).T),
+    )
+    begin = np.maximum(begin, context.completions[step])
+    lasting = np.flatnonzero(stop > begin)
+    free = np.where(device.before >= 0, end[device.before], start)
+    queued = np.empty(len(start), np.int64)
+    queued[device.event] = np.where(returned == ALWAYS, free, returned)
+    return CriticalPath(
+        step=step[lasting],
+        source=source[lasting],
+        thread=thread[lasting],
+        start=begin[lasting],
+        end=stop[lasting],
+        host=host,
+        queued=queued,
+        blocked=distinct(np.append(device.launch[device.full], host.waited)),
+    )
 
 
 def _completing(context: Context, device: DeviceEvents, step: int, time: int) -> int:
@@ -260,37 +287,6 @@ def _walk(numbers: SourceNumbers, device: DeviceEvents, host: Host) -> tuple[lis
                     time = low
             k = before
     return events, others
-
-
-def _spans(events: list[int], others: _Spans, numbers: SourceNumbers, device: DeviceEvents, host: Host) -> CriticalPath:
-    """The spans of a walk, clipped to their periods."""
-    start, end, returned = device.start, device.end, device.returned
-    step, k, departure, before = np.array(events, np.int64).reshape(-1, 4).T
-    ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k]))
-    event = device.event[k]
-    waiting = np.where(before >= 0, numbers.between, numbers.queue) + event
-    which, running, begin, stop = device.while_waiting(k, ready)
-    sources = np.where(running >= 0, numbers.event + running, waiting[which])
-    step, source, thread, begin, stop = stacked(
-        (step, numbers.event + event, WHOLE, start[k], departure),
-        (step[which], sources, WHOLE, begin, stop),
-        tuple(np.array(others, np.int64).reshape(-1, 5).T),
-    )
-    begin = np.maximum(begin, numbers.context.completions[step])
-    lasting = np.flatnonzero(stop > begin)
-    free = np.where(device.before >= 0, end[device.before], start)
-    queued = np.empty(len(start), np.int64)
-    queued[device.event] = np.where(returned == ALWAYS, free, returned)
-    return CriticalPath(
-        step=step[lasting],
-        source=source[lasting],
-        thread=thread[lasting],
-        start=begin[lasting],
-        end=stop[lasting],
-        host=host,
-        queued=queued,
-        blocked=distinct(np.append(device.launch[device.full], host.waited)),
-    )
 
 
 def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:

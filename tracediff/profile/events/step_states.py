@@ -78,9 +78,17 @@ for nobody's.
 
 def step_account(context: Context) -> StepAccount:
     """The state of every instant between the completions; families divide the state op on traces without a GPU."""
-    names = list(STATES)
-    layers = list(_layers(context, names))
-    return _summed(names, context.completions, *_painted(layers, context.completions))
+    names, completions = list(STATES), context.completions
+    edges, state, owner = _painted(list(_layers(context, names)), completions)
+    length, step = np.diff(edges), last_up_to(completions, edges[:-1])
+    size = len(completions) - 1, len(names)
+    ns = sums(step * len(names) + state, length, prod(size)).reshape(size)
+    on_gpu = np.flatnonzero(state < len(GPU_STATES))
+    (of_step, of_state, of_owner), (owned_ns,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
+    owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=owned_ns)
+    new = np.flatnonzero(changes(state, step))
+    times, rows = np.concatenate(([ALWAYS], edges[new], edges[-1:])), np.concatenate(([-1], state[new], [-1]))
+    return StepAccount(tuple(names), ns, owned, Painting(times, rows))
 
 
 def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int64]:
@@ -101,19 +109,6 @@ def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int
     of_layer, owner = np.divmod(np.where(bare, ranks - 1, painted), ranks)
     state = np.array([state for _, _, state, _ in layers], np.int64)[of_layer]
     return edges, np.where(bare, STATES.index("python"), state), np.where(owner < ranks - 1, owner, NO_OWNER)
-
-
-def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, owner: Int64) -> StepAccount:
-    length = np.diff(edges)
-    step = last_up_to(completions, edges[:-1])
-    size = len(completions) - 1, len(names)
-    ns = sums(step * len(names) + state, length, prod(size)).reshape(size)
-    on_gpu = np.flatnonzero(state < len(GPU_STATES))
-    (of_step, of_state, of_owner), (owned_ns,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
-    owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=owned_ns)
-    new = np.flatnonzero(changes(state, step))
-    times, rows = np.concatenate(([ALWAYS], edges[new], edges[-1:])), np.concatenate(([-1], state[new], [-1]))
-    return StepAccount(tuple(names), ns, owned, Painting(times, rows))
 
 
 def _layers(context: Context, names: list[str]) -> Iterator[Layer]:

@@ -8,7 +8,7 @@ operator that launched them, or below the scope if no operator did (graph replay
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeVar
 
@@ -148,14 +148,8 @@ def build_calls(steps: Steps, lanes: Lanes, notes: Notes) -> Calls:
         node.astype(np.int32),
         position,
         operator,
-        *_waiting(ops),
+        *((ops.category != cat.CPU_OP) & ops.matches(matches) for matches in (is_synchronising, may_wait)),
     )
-
-
-def _waiting(ops: Lane) -> Iterator[Bools]:
-    """See `Calls`: waits and may_wait."""
-    for matches in (is_synchronising, may_wait):
-        yield (ops.category != cat.CPU_OP) & ops.matches(matches)
 
 
 def _first_of(node: Int64, values: Int64 | Codes, size: int) -> Int64:

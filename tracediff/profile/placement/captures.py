@@ -178,9 +178,11 @@ def with_replayed(
         reached: set[int] = set()
         for event in events.tolist():
             if event in paths:
-                nodes = _graft(grafts, len(calls.table.parent), root, paths[event])
-                node[event] = nodes[-1] if nodes else root
-                reached.update(nodes)
+                here = root
+                for own in paths[event]:
+                    here = grafts.setdefault((here, own), len(calls.table.parent) + len(grafts))
+                    reached.add(here)
+                node[event] = here
         if step >= 0:
             counts.update((step, new) for new in reached)
     if annotated:
@@ -261,15 +263,6 @@ def _match_equal_numbers(ours: list[Key], theirs: list[Key], places: Int64) -> N
 
 Grafts = dict[tuple[int, PathNode], int]
 """Nodes that are added to a call table, by the node around them: what each is → its number, in order."""
-
-
-def _graft(grafts: Grafts, first: int, root: int, path: CallPath) -> list[int]:
-    """The nodes of ``path`` below ``root``; those that ``grafts`` lacks are added, the first of all as ``first``."""
-    nodes = []
-    for own in path:
-        root = grafts.setdefault((root, own), first + len(grafts))
-        nodes.append(root)
-    return nodes
 
 
 def _grafted(trace: Trace, table: CallTable, grafts: Grafts, counts: Mapping[tuple[int, int], int]) -> CallTable:
