@@ -111,7 +111,9 @@ def collective_tables(traces: TraceSet) -> tuple[dict[str, SetTable], list[Note]
         matches.append((run, match))
         _add_waits(waits, match, [weight_of[id(p)] for p in run.profiles])
         if (match.collective >= 0).any():
-            _add_clocks(clocks, run, clock)
+            columns = tuples(clock.reference, clock.offset, clock.uncertainty, clock.shared)
+            for rank, (reference, *values) in zip(ranks, columns, strict=True):
+                clocks.add((run.name, str(rank), str(ranks[reference])), values, 1)
         if len(ranks) > 1:
             _add_notes(notes, match)
     tables = waits, _stragglers(traces, matches), _straggling_steps(matches), clocks
@@ -289,13 +291,6 @@ def _arrivals(match: Matched) -> list[tuple[int, int, int, int, int]]:
     first = order[np.searchsorted(match.collective[order], collective)]
     columns = (match.step[first], match.last[first], match.rank[first], waits, match.late[first])
     return list(tuples(*columns))
-
-
-def _add_clocks(table: SetTable, run: Run, clocks: Clocks) -> None:
-    ranks = list(run.ranks)
-    columns = tuples(clocks.reference, clocks.offset, clocks.uncertainty, clocks.shared)
-    for rank, (reference, *values) in zip(ranks, columns, strict=True):
-        table.add((run.name, str(rank), str(ranks[reference])), values, 1)
 
 
 def _add_notes(notes: Notes, match: Matched) -> None:

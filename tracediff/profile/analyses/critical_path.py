@@ -295,7 +295,8 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     engine = set(distinct(ops.thread[is_backward]).tolist())
     main = _step_thread(context, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
-    awaited = _awaited(context, device)
+    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), awaited_copies(context, device)))
+    awaited = sorted((*own, *copies, *_awaited_others(context, device), *_awaited_room(ops, device)))
     calls = np.array([call for _, _, call in awaited], np.int64)
     host = Host(context=context, layers=layers, waited=distinct(calls))
     current_threads = host.threads_before(ops.end[calls])  # what the host as one did when the call returned
@@ -330,13 +331,6 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
 
 Wait = tuple[int, int, int]
 """When a GPU event ended, the event, and the position in the ops lane of the call that waited for it until then."""
-
-
-def _awaited(context: Context, device: DeviceEvents) -> list[Wait]:
-    """The wait of every call that waited for a GPU event, in order of time."""
-    ops = context.ops
-    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), awaited_copies(context, device)))
-    return sorted((*own, *copies, *_awaited_others(context, device), *_awaited_room(ops, device)))
 
 
 def _latest(waits: Iterator[Wait]) -> Iterable[Wait]:

@@ -82,7 +82,8 @@ class DeviceEvents(Spans, frozen=True, kw_only=True, dict=True):
         crossed: whether an event ended while it waited: on another stream, and perhaps what it waited for.
         wait_call: time of the last call between the launch of ``before`` and its own that makes a stream wait for
             another, ALWAYS for none; None where no event has one.
-        waits: stream → its waits in order of time, if recorded; then ``wait_call`` is None.
+        waits: stream → its waits for other streams in order of time, those recorded in full; then ``wait_call`` is
+            None.
         streams: (device, stream) → its code.
     """
 
@@ -206,7 +207,9 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     follows = start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS
     submitted = np.where(follows, launched + thresholds.SUBMITTED_NS, start)
     returned = np.minimum(np.where(own_wait, submitted, returned), start)
-    waits = _recorded_waits(trace, streams)
+    syncs = sorted(recorded_syncs(trace, (STREAM_WAIT,), streams), key=lambda sync: sync.time)
+    in_full = (sync for sync in syncs if sync.stream >= 0 and sync.awaited >= 0 and sync.recorded != -ALWAYS)
+    waits = group_by(in_full, lambda sync: sync.stream)
     return DeviceEvents(
         event=order,
         start=start,
@@ -328,13 +331,6 @@ def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | No
         return None
     latest = calls[np.maximum(np.searchsorted(calls, launched, side="left") - 1, 0)]
     return np.where(latest >= np.where(before >= 0, launched[before], ALWAYS), latest, ALWAYS)
-
-
-def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[Sync]]:
-    """stream → its waits for other streams in order of time, those recorded in full."""
-    syncs = sorted(recorded_syncs(trace, (STREAM_WAIT,), streams), key=lambda sync: sync.time)
-    in_full = (sync for sync in syncs if sync.stream >= 0 and sync.awaited >= 0 and sync.recorded != -ALWAYS)
-    return group_by(in_full, lambda sync: sync.stream)
 
 
 def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int, int], int]) -> list[Sync]:

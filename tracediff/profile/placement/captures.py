@@ -200,7 +200,10 @@ def _captured_paths(
     for events in replays:
         keys = _keys(gpu.trace, gpu.rows[events])
         if keys not in matches:  # a graph is replayed in every step
-            matches[keys] = _best(keys, captures)
+            alignments = [(capture, *align(keys, capture)) for capture in captures]
+            matches[keys] = max(  # the capture that explains most of the replay
+                alignments, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0]))
+            )
         capture, places, how = matches[keys]
         matched = int((places >= 0).sum())
         counts_of_methods.update({how: matched, UNMATCHED: len(events) - matched})
@@ -222,12 +225,6 @@ def _keys(trace: Trace, rows: Int64) -> tuple[Key, ...]:
     is_kernel = (trace.category[rows] == cat.KERNEL).tolist()
     events = zip(trace.names_of(rows), launch_shapes(trace, rows), is_kernel, strict=True)
     return tuple((name, shape) if kernel else (COPY, "") for name, shape, kernel in events)
-
-
-def _best(replayed: Sequence[Key], captures: Sequence[Capture]) -> tuple[Capture, Int64, str]:
-    """(the capture that explains most of a replay, and as `align`)."""
-    alignments = [(capture, *align(replayed, capture)) for capture in captures]
-    return max(alignments, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0])))
 
 
 def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
