@@ -53,9 +53,9 @@ def critical_rows(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
     path = critical_path(context)
     labels, texts = _labels(context.gpu)
-    span, source, _, on_path = path.parts(np.arange(len(path.source)))
+    critical = (*_on_path(path, labels), 0)
     total = ((step, label, 0, ns) for step, label, ns in _in_period(path, SourceNumbers(context), labels))
-    step, label, *columns = stacked((path.step[span], labels[source], on_path, 0), *total)
+    step, label, *columns = stacked(critical, *total)
     return summed(step, [(label // len(texts), KINDS), (label % len(texts), texts)], columns)
 
 
@@ -78,6 +78,12 @@ def _kinds(gpu: GpuEvents) -> Int64:
     kinds = kind[gpu.trace.category]
     kinds[gpu.rows] = gpu.state
     return kinds
+
+
+def _on_path(path: CriticalPath, labels: Labels) -> Parts:
+    """The spans of the path, those on the host by what it did."""
+    span, source, _, ns = path.parts(np.arange(len(path.source)))
+    return path.step[span], labels[source], ns
 
 
 def _in_period(path: CriticalPath, numbers: SourceNumbers, labels: Labels) -> Iterator[Parts]:
