@@ -32,7 +32,7 @@ from tracediff.arrays import (
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.analyses.collective_ops import AMOUNTS, DESCRIPTION, collectives, size_labels, traffic
 from tracediff.profile.events.context import Context
-from tracediff.profile.events.step_states import STATES, state_label
+from tracediff.profile.events.step_states import STATES, state_label, step_account
 from tracediff.profile.model.columns import rows_of
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import COMMUNICATES, GpuEvents, gpu_names
@@ -159,17 +159,18 @@ def gap_rows(context: Context) -> TableRows:
     gpus = gpu_names(context.gpu)
     parts: list[Rows] = [(context.gpu.step[:0],) * 6]
     for device in gpus:
-        on_device = rows_of(context.gpu, context.gpu.device == device)
-        parts.append((len(parts) - 1, *_of_gpu(context if len(gpus) == 1 else replace(context, gpu=on_device))))
+        parts.append((len(parts) - 1, *_of_gpu(context, rows_of(context.gpu, context.gpu.device == device))))
     place, step, waits, state, length, gaps = stacked(*parts)
     return summed(step, [(place, list(gpus.values())), (waits, WAITS), (state, STATES)], [length, gaps])
 
 
-def _of_gpu(context: Context) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int64, Int64]:
     """(step, cause, state, ns, 1 where a gap is counted) of the intervals in which cause and state are constant, each
-    int64[m], on the only GPU of ``context``.
+    int64[m].
     """
-    account, queued = context.account, _collectives_next(context)
+    whole = len(gpu.rows) == len(context.gpu.rows)
+    account = context.account if whole else step_account(replace(context, gpu=gpu))
+    queued = _collectives_next(context, gpu)
     collective = union(*context.trace.spans(host_collectives(context.lanes)))
     low, high = int(context.completions[0]), int(context.completions[-1])
     borders = np.concatenate((queued.start, queued.end, collective.start, collective.end))
@@ -183,9 +184,8 @@ def _of_gpu(context: Context) -> tuple[Int64, Int64, Int64, Int64, Int64]:
     return step, waits, state, length, _counted(step, waits, state, length)
 
 
-def _collectives_next(context: Context) -> Intervals:
+def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
     """The times at which the GPU is idle and the next event to begin is a launched communication kernel."""
-    gpu = context.gpu
     lasting = np.flatnonzero(gpu.end > gpu.start)
     lasting = sorted_by(lasting, gpu.start)
     start, launch = gpu.start[lasting], gpu.launch[lasting]
