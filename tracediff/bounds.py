@@ -60,7 +60,7 @@ OTHER_EVENTS = bound(64, "events", "of a chunk beside the plain ones, after whic
 PLACES = bound(512, "places", "devices, and streams, that are kept apart")
 DIMENSIONS = bound(64, "dimensions", "of a tensor")
 CUTS_TRIED = bound(40, "braces", "tried from the end of a chunk to find a cut")
-QUICK_CUTS = bound(2, "cuts", "tried before the nesting is followed")
+QUICK_CUTS = bound(2, "cuts", "tried before events are read one by one")
 SHORT_EVENT = bound(
     64, "bytes", "of a short event; what salvaged values lack of that counts as skipped: reading one takes as long"
 )

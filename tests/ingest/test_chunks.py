@@ -28,7 +28,7 @@ from properties import examples
 from traces import needs_traces, trace
 
 from tracediff.errors import TracediffError
-from tracediff.ingest.files.documents import brackets, top_level, value_end
+from tracediff.ingest.files.documents import brackets, value_end
 from tracediff.ingest.json import chunks
 
 META = {"distributedInfo": {"rank": 3, "world_size": 8, "backend": "nccl"}, "odd": [{"a": [1]}, {"b": "},{"}]}
@@ -224,7 +224,9 @@ def test_the_end_of_a_value_is_found_in_any_json(value: Any) -> None:
 @given(items=st.lists(JSON.map(lambda v: [v]) | JSON.map(lambda v: {"k": v}), max_size=6))
 def test_the_items_of_a_list_and_its_end_are_found(items: list[Any]) -> None:
     written = json.dumps(items).encode()[1:]
-    ends, close = top_level(written + b', "tail": [{"a": [1]}]}')
+    places = list(brackets(written + b', "tail": [{"a": [1]}]}'))
+    close = next(end for end, depth in places if depth < 0) - 1
+    ends = [end for end, depth in places if depth == 0 and end <= close]
     assert close == len(written) - 1
     assert [json.loads(b"[" + written[:end] + b"]") for end in ends] == [items[: i + 1] for i in range(len(items))]
 

@@ -32,7 +32,7 @@ from tracediff.arrays import (
     tuples,
 )
 from tracediff.ingest.model.health import Note, Notes
-from tracediff.profile.analyses.collective_ops import bus_traffic, size_labels
+from tracediff.profile.analyses.collective_ops import size_labels, traffic
 from tracediff.profile.model.profile import CollectiveKind, Collectives
 from tracediff.profile.tables.schema import CLOCKS, STRAGGLERS, STRAGGLING_STEPS, WAITS
 
@@ -111,7 +111,9 @@ def collective_tables(traces: TraceSet) -> tuple[dict[str, SetTable], list[Note]
         matches.append((run, match))
         _add_waits(waits, match, [weight_of[id(p)] for p in run.profiles])
         if (match.collective >= 0).any():
-            _add_clocks(clocks, run, clock)
+            columns = tuples(clock.reference, clock.offset, clock.uncertainty, clock.shared)
+            for rank, (reference, *values) in zip(ranks, columns, strict=True):
+                clocks.add((run.name, str(rank), str(ranks[reference])), values, 1)
         if len(ranks) > 1:
             _add_notes(notes, match)
     tables = waits, _stragglers(traces, matches), _straggling_steps(matches), clocks
@@ -224,10 +226,8 @@ def _add_waits(waits: SetTable, match: Matched, weights: list[int]) -> None:
     """Add the used operations to the rows of `WAITS`, those of each file times its weight."""
     some = np.flatnonzero(match.used)
     kind, size, duration = match.kind[some], match.size[some], match.ns[some]
-    matched, has_size = match.collective[some] >= 0, size >= 0
-    wait = match.wait[some]
+    matched, wait = match.collective[some] >= 0, match.wait[some]
     transfer = (duration - wait) * matched
-    bus, has_bus = bus_traffic(match.kinds, kind, match.ranks[some], np.where(matched, size, -1))
     columns: list[AnyArray | int] = [
         duration,
         wait,
@@ -237,10 +237,7 @@ def _add_waits(waits: SetTable, match: Matched, weights: list[int]) -> None:
         duration - match.exposed[some],
         1,
         matched & match.partial[some],
-        size * (matched & has_size),
-        transfer * has_size,
-        bus,
-        transfer * has_bus,
+        *traffic(match.kinds, kind, match.ranks[some], np.where(matched, size, -1), transfer),
     ]
     label, labels = numbered_texts(size_labels(size))
     keys, sums = grouped([kind, label, match.file[some]], columns)
@@ -294,13 +291,6 @@ def _arrivals(match: Matched) -> list[tuple[int, int, int, int, int]]:
     first = order[np.searchsorted(match.collective[order], collective)]
     columns = (match.step[first], match.last[first], match.rank[first], waits, match.late[first])
     return list(tuples(*columns))
-
-
-def _add_clocks(table: SetTable, run: Run, clocks: Clocks) -> None:
-    ranks = list(run.ranks)
-    columns = tuples(clocks.reference, clocks.offset, clocks.uncertainty, clocks.shared)
-    for rank, (reference, *values) in zip(ranks, columns, strict=True):
-        table.add((run.name, str(rank), str(ranks[reference])), values, 1)
 
 
 def _add_notes(notes: Notes, match: Matched) -> None:

@@ -5,7 +5,7 @@ the calls of a graph by their order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -68,7 +68,13 @@ def _joined(traces: TraceSet, logs: Sequence[TorchLog], notes: Notes) -> TorchLo
         recompiles |= Counter(log.recompiles)  # each rank repeats those of the others
     breaks = dict.fromkeys(place for log in logs for place in log.graph_breaks)
     compile_us = max((log.compile_us for log in logs), default=())
-    _note(notes, breaks, recompiles, compile_us)
+    for place in breaks:
+        notes.add(TORCH_LOG, f"graph break at {place}")
+    for place, number in recompiles.items():
+        notes.add(TORCH_LOG, f"recompiled {place}", number)
+    if any(compile_us):
+        spent = ", within it ".join(f"{phase} {time(us)}" for phase, us in zip(PHASES, compile_us, strict=True))
+        notes.add(TORCH_LOG, f"compile time: {spent}")
     return TorchLog(tuple(kernels), tuple(breaks), tuple(recompiles.elements()), compile_us)
 
 
@@ -134,15 +140,3 @@ def _line(lines: Sequence[str | None], ordinal: int, last: int) -> str | None:
     if last + 1 == len(lines):
         return lines[ordinal]
     return lines[0] if len(set(lines)) == 1 else None
-
-
-def _note(
-    notes: Notes, breaks: Iterable[GraphBreak], recompiles: Mapping[GraphBreak, int], compile_us: Sequence[float]
-) -> None:
-    for place in breaks:
-        notes.add(TORCH_LOG, f"graph break at {place}")
-    for place, number in recompiles.items():
-        notes.add(TORCH_LOG, f"recompiled {place}", number)
-    if any(compile_us):
-        spent = ", within it ".join(f"{phase} {time(us)}" for phase, us in zip(PHASES, compile_us, strict=True))
-        notes.add(TORCH_LOG, f"compile time: {spent}")

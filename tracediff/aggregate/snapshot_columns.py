@@ -239,6 +239,7 @@ def _require_same_sums(name: str, some: Sequence[Int64], others: Sequence[Int64]
 
 
 T = TypeVar("T", bound=Struct)
+P = TypeVar("P", bound=Accounts)
 
 
 class SharedColumns:
@@ -293,7 +294,7 @@ def accounts_of(profile: Profile) -> Accounts:
     origin = replace(profile.origin, file=TraceFile(_file_name(profile.origin.file)))
     profile = replace(profile, origin=origin, leaves=_relative(profile.leaves))
     accounts = Accounts(**{name: getattr(profile, name) for name in Accounts.__struct_fields__})
-    return _rising(accounts, lambda column: np.diff(column, prepend=np.int64(0)))
+    return with_columns(accounts, lambda column, values: np.diff(values, prepend=0) if column.rises else values)
 
 
 def profile_of(accounts: Accounts, snapshot: TraceFile) -> Profile:
@@ -303,7 +304,7 @@ def profile_of(accounts: Accounts, snapshot: TraceFile) -> Profile:
         ValueError: the parts do not fit together.
     """
     check_lengths(accounts)
-    accounts = _rising(accounts, np.cumsum)
+    accounts = with_columns(accounts, lambda column, values: np.cumsum(values) if column.rises else values)
     accounts = replace(
         accounts,
         leaves=_relative(accounts.leaves),
@@ -334,13 +335,13 @@ def _file_name(file: TraceFile) -> str:
     return TraceFile(file.path.partition("?")[0], file.member).name if "://" in file.path else file.name
 
 
-def _rising(accounts: Accounts, change: Callable[[Int64], Int64]) -> Accounts:
-    """``accounts`` with each column of their tables that rises changed."""
-    changed: dict[str, Any] = {}
-    for name in TABLES:
-        table = getattr(accounts, name)
-        columns = {column: change(getattr(table, column)) for column, role in columns_of(table).items() if role.rises}
-        changed[name] = replace(table, **columns)
+def with_columns(accounts: P, change: Callable[[Column, Int64], Int64]) -> P:
+    """``accounts`` with the columns of `TABLES` as ``change`` makes them of what they hold and their values."""
+    tables = ((name, getattr(accounts, name)) for name in TABLES)
+    changed = {
+        name: replace(table, **{c: change(column, getattr(table, c)) for c, column in columns_of(table).items()})
+        for name, table in tables
+    }
     return replace(accounts, **changed)
 
 
@@ -357,16 +358,12 @@ def with_used_names(profile: Profile) -> Profile:
     those of categories are fixed and stay.
     """
     calls, has_name = profile.calls, profile.calls.kind != PHASE  # the name of a phase is not a code of a name
-    tables: dict[str, Any] = {name: getattr(profile, name) for name in TABLES if name != "calls"}
-    columns = [
-        (table, name)
-        for table, rows in tables.items()
-        for name, column in columns_of(rows).items()
-        if column.refers_to == "names"
-    ]
-    used = np.unique(np.concatenate([calls.name[has_name], *(getattr(tables[table], name) for table, name in columns)]))
+    every = (column for name, table in _tables(profile) for column in _columns(name, table))
+    columns = [values for _, column, values in every if column.refers_to == "names"]
+    used = np.unique(np.concatenate([calls.name[has_name], *columns]))
     used = used[used >= 0]
-    for table, name in columns:
-        tables[table] = replace(tables[table], **{name: last_equal(used, getattr(tables[table], name))})
+    profile = with_columns(
+        profile, lambda column, values: last_equal(used, values) if column.refers_to == "names" else values
+    )
     calls = replace(calls, name=np.where(has_name, last_equal(used, calls.name), calls.name))
-    return replace(profile, calls=calls, names=tuple(profile.names[code] for code in used.tolist()), **tables)
+    return replace(profile, calls=calls, names=tuple(profile.names[code] for code in used.tolist()))

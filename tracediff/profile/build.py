@@ -71,7 +71,7 @@ def build_profile(
     keys = work_keys(context, notes, texts)
     further = build_tables(context, tables)
     on_host = host_work(context, keys, texts)
-    compiled = compiled_calls(trace, context.calls, context.lanes, texts)
+    compiled = compiled_calls(context.calls, context.lanes, texts)
     ops, kernels = _op_table(context), kernel_work(context, keys)
     return_freed(len(trace))
     communication = None

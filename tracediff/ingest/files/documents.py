@@ -52,19 +52,6 @@ def brackets(text: bytes, start: int = 0, stop: int = sys.maxsize) -> Iterator[t
         yield start, depth
 
 
-def top_level(text: bytes) -> tuple[list[int], int]:
-    """The items of a list whose ``[`` lies before ``text``: (positions behind those that end in a bracket, position of
-    the list's end or -1).
-    """
-    ends = []
-    for end, depth in brackets(text):
-        if depth == 0:
-            ends.append(end)
-        elif depth < 0:
-            return ends, end - 1
-    return ends, -1
-
-
 def value_end(text: bytes, start: int, stop: int = sys.maxsize) -> int:
     """Position behind the object or list that begins at ``start``; -1 where it does not end before ``stop``."""
     depth, start = 1, start + 1

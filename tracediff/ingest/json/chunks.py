@@ -2,8 +2,7 @@
 
 The stream is cut between events. A candidate is ``}`` white space ``,`` white space ``{``; it is right exactly if
 ``[`` + chunk + ``]`` decodes, whatever the layout. If the last few candidates are wrong (events that contain lists of
-objects), the nesting is followed instead. Text that still does not decode is damaged: it is salvaged event by event,
-and lost events are counted.
+objects), the events are read one by one. So is text that is damaged, whose lost events are counted.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +24,6 @@ from tracediff.ingest.files.documents import (
     is_object,
     raw_fields,
     repaired,
-    top_level,
 )
 from tracediff.ingest.files.source import TraceFile, Unpacked
 from tracediff.ingest.json.irregular import PHASE_KEY, Salvage, events_in
@@ -42,16 +41,15 @@ BLANK = b"\xef\xbb\xbf \t\r\n"
 NOT_BLANK = late(rb"[^\xef\xbb\xbf \t\r\n]")
 LISTS = {key: late(rb'"(?<!\\.)%s"\s*+:\s*+\[' % key) for key in (b"traceEvents", b"nodes")}
 """Where the list of events of a trace, and of an execution trace, may begin."""
-NEXT_ITEM = late(rb"\s*,\s*(?=\S)")
 END_IN_OBJECT = late(rb'\]\s*+(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
 END_OF_ROOT = late(rb"\]\s*+(?![,}\]])")
 """The end of the list of events if it is a value of the root object, and if it is the root. A stray ``]`` between
 events is neither.
 """
 
-ReadPlain = Callable[[bytes, int], tuple[Any, int]]
-"""A text, and where an event begins → the decoded events from there on as far as they are plain, and where the next one
-begins; none where the first is not.
+ReadPlain = Callable[[bytes], tuple[Any, int]]
+"""A text that begins with an event → the decoded events as far as they are plain, and where the next one begins; none
+where the first is not.
 """
 Decode = Callable[[bytes], Any]
 """A JSON list of events as text → the decoded events; raises one of NOT_JSON if the text is not a JSON list."""
@@ -75,7 +73,7 @@ class EventStream(Struct):
     decode: Decode
     notes: Notes
     chunk: int = CHUNK
-    read_plain: ReadPlain | None = None
+    read_plain: ReadPlain = lambda _: ((), 0)
     key: bytes = b"traceEvents"
     head: bytes = b"{}"
     tail: bytes = b"{}"
@@ -91,19 +89,11 @@ class EventStream(Struct):
             NotATrace: the file has no ``traceEvents``.
             TracediffError: an event of more than LARGEST_EVENT bytes, and every error of the stream.
         """
-        buffer, start = self._to_first_event()
+        buffer = self._to_first_event()
         size = self.chunk
         while True:
             more = self.stream.read(size)
             buffer += more
-            if self.read_plain is not None:
-                events, end = self.read_plain(buffer, start)
-                if events:
-                    yield events
-                    self._position += end - start
-                    buffer, start, size = buffer[end:], 0, self.chunk
-                    continue
-            buffer, start = buffer[start:], 0
             piece = self._take(buffer, final=not more)
             if piece is None and not more:
                 self._cut_off(buffer)
@@ -125,12 +115,12 @@ class EventStream(Struct):
                 return
             buffer, size = buffer[used:], self.chunk
 
-    def _to_first_event(self) -> tuple[bytes, int]:
-        """(what was read so far, where the first event begins in it)."""
+    def _to_first_event(self) -> bytes:
+        """What was read so far from the first event on."""
         buffer, root = self._to_root()
         if buffer[root] == ord("["):
             self.list_end = END_OF_ROOT
-            return buffer, root + 1
+            return buffer[root + 1 :]
         if buffer[root] != ord("{"):
             raise _without_events(self.file, buffer[root:][: 1 << 16])
         while True:
@@ -140,7 +130,7 @@ class EventStream(Struct):
                 self.head = head if is_object(head) else repaired(head) or b"{}"
                 if self.head == b"{}":
                     self.notes.add("head-damaged", "the text before the events is damaged: its metadata is unknown")
-                return buffer, start
+                return buffer[start:]
             more = self.stream.read(max(self.chunk, len(buffer)))
             if not more and not is_object(buffer[root:]) and not is_malformed(buffer[root:]):
                 raise NotATrace(self.file, "the file is cut off before its events", "copy or record it again")
@@ -174,21 +164,11 @@ class EventStream(Struct):
 
     def _take(self, buffer: bytes, final: bool) -> DecodedPiece | None:
         """Events from the start of ``buffer``; None if more of the file is needed."""
+        events, end = self.read_plain(buffer)
+        if events:
+            return events, end, False
         quick = None if final else self._quickly_cut(buffer)
-        if quick is not None:
-            return quick
-        ends, close = top_level(buffer)
-        if close >= 0:
-            if not final and not buffer[close + 1 :].lstrip(BLANK + b",}"):
-                return None  # what follows decides whether this is the end
-            events = self._decoded(buffer[:close]) if self.list_end.match(buffer, close) else None
-            return self._salvaged(buffer, final) if events is None else (events, close + 1, True)
-        for end in ends[:-3:-1]:
-            after = NEXT_ITEM.match(buffer, end)
-            if after:
-                events = self._decoded(buffer[:end])
-                return self._salvaged(buffer, final) if events is None else (events, after.end(), False)
-        return self._salvaged(buffer, final)
+        return self._read_singly(buffer, final) if quick is None else quick
 
     def _quickly_cut(self, buffer: bytes) -> DecodedPiece | None:
         """Events up to the last of a few likely cuts."""
@@ -201,18 +181,11 @@ class EventStream(Struct):
             if not before.endswith(b",") or not before[:-1].rstrip().endswith(b"}"):
                 continue
             tries += 1
-            events = self._decoded(buffer[: buffer.rindex(b"}", 0, start) + 1])
-            if events is not None:
-                return events, start, False
+            with suppress(*NOT_JSON):
+                return self.decode(b"[" + buffer[: buffer.rindex(b"}", 0, start)] + b"}]"), start, False
         return None
 
-    def _decoded(self, text: bytes) -> Any:
-        try:
-            return self.decode(b"[" + text + b"]")
-        except NOT_JSON:
-            return None
-
-    def _salvaged(self, buffer: bytes, final: bool) -> DecodedPiece | None:
+    def _read_singly(self, buffer: bytes, final: bool) -> DecodedPiece | None:
         salvage = Salvage(buffer, self.list_end, final, self._position, self._in_vain)
         if not salvage.used:
             return None

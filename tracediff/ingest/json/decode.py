@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.arrays import MISSING, AnyArray, Bools, Int64
+from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import FLOW_ID, OTHER_SPELLINGS, ArgumentDecoder, int_column, respelled
 from tracediff.ingest.json.irregular import Batch, Event, read_events
 from tracediff.ingest.json.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
@@ -19,7 +20,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import PROCESS_LABELS
 from tracediff.ingest.model.times import LONGEST_US, Inexact, from_numbers, from_text
-from tracediff.ingest.model.trace import ABSENT_OF, Arguments, Columns
+from tracediff.ingest.model.trace import ABSENT_OF, Arguments, Columns, Trace, TraceMeta
 from tracediff.patterns import late
 from tracediff.runtimes import FLOW_CATEGORIES, OF_OWN_CATEGORIES
 
@@ -63,7 +64,23 @@ class Dictionaries(Struct):
     names: Dictionary = field(default_factory=Dictionary)
     categories: Dictionary = field(default_factory=lambda: Dictionary((c, i) for i, c in enumerate(cat.KNOWN)))
     ids: Dictionary = field(default_factory=Dictionary)
+    phases: Dictionary = field(default_factory=Dictionary)
     texts: Dictionary = field(default_factory=Dictionary)
+
+    def trace_of(self, whole: Whole, file: TraceFile, meta: TraceMeta) -> Trace:
+        """The trace of these columns, without notes."""
+        return Trace(
+            **whole.base(),
+            file=file,
+            meta=meta,
+            notes=[],
+            names=list(self.names),
+            categories=list(self.categories),
+            ids=list(self.ids),
+            phases=list(self.phases),
+            arguments=whole.arguments(),
+            texts=list(self.texts),
+        )
 
 
 class EventDecoder(Dictionaries, kw_only=True, dict=True):
@@ -71,7 +88,6 @@ class EventDecoder(Dictionaries, kw_only=True, dict=True):
 
     notes: Notes
     only: frozenset[str] | None
-    phases: Dictionary = field(default_factory=Dictionary)
     argument_decoders: dict[int, ArgumentDecoder] = field(default_factory=dict)
     _stated: Dictionary = field(default_factory=Dictionary)
     _canonical: list[int] = field(default_factory=list)
@@ -82,9 +98,9 @@ class EventDecoder(Dictionaries, kw_only=True, dict=True):
         self.texts[b""]  # is code 0
         self._plain = PlainReader(partial(_is_wanted, self.only)) if is_used() else None
 
-    def plain_events(self, text: bytes, start: int) -> tuple[list[Batch | Plain], int]:
-        """(the plain events from ``start`` on, where the first other one begins); see `PlainReader.scan`."""
-        plain, position, _ = self._plain.scan(text, start, False) if self._plain else (None, start, -1)
+    def plain_events(self, text: bytes) -> tuple[list[Batch | Plain], int]:
+        """(the plain events that ``text`` begins with, where the first other one begins); see `PlainReader.scan`."""
+        plain, position, _ = self._plain.scan(text, 0, False) if self._plain else (None, 0, -1)
         return [plain] if plain else [], position
 
     def events(self, text: bytes) -> list[Batch | Plain]:

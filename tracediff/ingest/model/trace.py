@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64, distinct, marked, sorted_by
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, Spans, distinct, marked, sorted_by
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
@@ -227,6 +227,31 @@ class Trace(EventColumns, kw_only=True):
         values = {name: column[position] for name, column in arguments.columns.items()}
         present = {name: value[0].item() for name, value in values.items() if is_present(value)[0]}
         return present | {name: self.texts[present[name]] for name in arguments.of_type(np.int32) if name in present}
+
+
+class EventSpans(Spans, frozen=True, kw_only=True):
+    """Some complete events of a trace, m of them.
+
+    Attributes:
+        trace: that has them. rows: int64[m] their rows in it.
+    """
+
+    trace: Trace
+    rows: Int64
+
+    @property
+    def name(self) -> Codes:
+        """Codes of their names."""
+        return self.trace.name[self.rows]
+
+    @property
+    def category(self) -> Codes:
+        """Codes of their categories."""
+        return self.trace.category[self.rows]
+
+    def matches(self, matches: Callable[[str], object]) -> Bools:
+        """bool[m]: whether ``matches`` is true for each one's name."""
+        return self.trace.name_matches(matches, self.rows)
 
 
 def category_code(trace: Trace, name: str) -> int:

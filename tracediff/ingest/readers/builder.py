@@ -23,19 +23,8 @@ TIMES = (-(2**61), 2**61)
 """Limits of times in ns: their differences fit int64."""
 
 
-Names = tuple[Sequence[str], Int64]
-"""Distinct names, and for each event its place among them: int64[n]."""
-
-
 Values = Int64 | Sequence[str]
 """An argument of n events: int64[n], MISSING where absent; int64[n, k], lists; or n texts, empty where absent."""
-
-
-def distinct(names: Sequence[str]) -> Names:
-    """`Names` of a name for each event."""
-    places: dict[str, int] = {}
-    place = np.fromiter((places.setdefault(name, len(places)) for name in names), np.int64, len(names))
-    return list(places), place
 
 
 class TraceBuilder(Dictionaries):
@@ -48,7 +37,7 @@ class TraceBuilder(Dictionaries):
     def add(
         self,
         category: int,
-        names: Names,
+        names: Sequence[str],
         start: Int64,
         end: Int64,
         *,
@@ -58,7 +47,6 @@ class TraceBuilder(Dictionaries):
         """Add n complete events.
 
         Args:
-            names: distinct names, and the place of each event's among them.
             start, end: int64[n] ns. Events without a start are left out, those that end before it are 0 ns long.
             thread: int64[n] global numbers of threads, None for events on a device.
             arguments: name → values.
@@ -71,16 +59,15 @@ class TraceBuilder(Dictionaries):
         keep = np.flatnonzero(is_timed)
         if not len(keep):
             return
-        distinct, place = names
         pid, tid = self._threads(thread, len(start))
         base = {
             "ts": start[keep],
             "dur": np.where(is_odd, 0, duration)[keep],
-            "name": self.names.encode(distinct)[place[keep]],
+            "name": self.names.encode(names)[keep],
             "category": np.full(len(keep), category, np.int32),
             "pid": pid[keep],
             "tid": tid[keep],
-            "phase": np.zeros(len(keep), np.int32),
+            "phase": np.full(len(keep), self.phases["X"], np.int32),
         }
         columns = {name: self._column(values)[keep] for name, values in arguments.items()}
         self._whole.add(base, {category: Arguments(np.arange(len(keep)), columns)})
@@ -95,18 +82,9 @@ class TraceBuilder(Dictionaries):
         notes.add("odd-duration", "events with an impossible end count as 0 ns long", self._odd)
         if not self._whole.length:
             raise NotATrace(file, "contains no events", remedy)
-        return Trace(
-            file=file,
-            meta=meta,
-            notes=notes.list(),
-            **self._whole.base(),
-            names=list(self.names),
-            categories=list(self.categories),
-            ids=list(self.ids),
-            phases=["X"],
-            arguments=self._whole.arguments(),
-            texts=list(self.texts),
-        )
+        trace = self.trace_of(self._whole, file, meta)
+        trace.notes = notes.list()
+        return trace
 
     def _threads(self, thread: Int64 | None, length: int) -> tuple[Any, Any]:
         """int32[n] codes of process and thread."""

@@ -21,7 +21,6 @@ from tracediff.arrays import MISSING, Int64
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile, Unpacked, stored_size
 from tracediff.ingest.model.names import bounded
-from tracediff.ingest.readers.builder import Names
 from tracediff.process.temporary import temporary_folder
 
 COPIED = 1 << 22
@@ -146,10 +145,9 @@ class Database:
                     raise self._unbounded()
             yield numbers
 
-    def names(self, numbers: Int64, otherwise: str) -> Names:
+    def names(self, numbers: Int64, otherwise: str) -> list[str]:
         """The texts that events refer to by ``numbers`` of the table `STRINGS`; ``otherwise`` where it lacks one."""
-        unique_numbers, place = np.unique(numbers, return_inverse=True)
-        return [self._strings.get(number, otherwise) for number in unique_numbers.tolist()], place
+        return [self._strings.get(number, otherwise) for number in numbers.tolist()]
 
     @cached_property
     def _strings(self) -> dict[int, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, distinct
+from tracediff.arrays import MISSING, distinct, marked
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.files.documents import NOT_JSON, raw_fields
 from tracediff.ingest.files.source import TraceFile, Unpacked
@@ -107,32 +107,19 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
 
 
 def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDecoder, whole: Whole) -> Trace:
-    columns, arguments = whole.base(), whole.arguments()
-    if columns["dur"].clip(0).sum(dtype=np.float64) > LARGEST_SUM_NS:
+    trace = decoder.trace_of(whole, file, meta)
+    if trace.dur.clip(0).sum(dtype=np.float64) > LARGEST_SUM_NS:
         raise TracediffError(
             file, "the event durations add up to more than a century", "the file is damaged; record it again"
         )
-    texts = _merged_texts(arguments, list(decoder.texts), notes)
-    names, columns["name"], torch_functions, library_functions = _reduced_python_names(
-        _bounded_names(decoder.names, columns["name"], notes), columns["name"], columns["category"]
-    )
-    for name, values in (("category", decoder.categories), ("phase", decoder.phases)):
-        if len(values) < bounds.NARROW_CODES:  # columns as long as the file
-            columns[name] = columns[name].astype(np.int16)
-    trace = Trace(
-        file=file,
-        meta=meta,
-        notes=[],
-        **columns,
-        names=names,
-        categories=list(decoder.categories),
-        ids=[i if not isinstance(i, int) or MISSING < i < -MISSING else str(i) for i in decoder.ids],
-        phases=list(decoder.phases),
-        arguments=arguments,
-        texts=texts,
-        torch_functions=torch_functions,
-        library_functions=library_functions,
-    )
+    trace.texts = _merged_texts(trace.arguments, list(decoder.texts), notes)
+    _bound_names(trace, notes)
+    _reduce_python_names(trace)
+    if len(trace.categories) < bounds.NARROW_CODES:  # columns as long as the file
+        trace.category = trace.category.astype(np.int16)
+    if len(trace.phases) < bounds.NARROW_CODES:
+        trace.phase = trace.phase.astype(np.int16)
+    trace.ids = [i if not isinstance(i, int) or MISSING < i < -MISSING else str(i) for i in trace.ids]
     _refile_annotations(trace)
     translate(trace, notes)
     _merge_places(trace.arguments, notes)
@@ -166,16 +153,13 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
     return texts
 
 
-def _bounded_names(names: Iterable[str], name: Any, notes: Notes) -> list[str]:
-    """``names`` in bounded length, with a note on the events of those that were longer."""
-    bounded_texts = list(names)
-    long = [code for code, text in enumerate(bounded_texts) if len(text) > bounds.KEPT_NAME]
+def _bound_names(trace: Trace, notes: Notes) -> None:
+    """Cut names to bounded length, with a note on the events of those that were longer."""
+    long = [code for code, text in enumerate(trace.names) if len(text) > bounds.KEPT_NAME]
     for code in long:
-        bounded_texts[code] = bounded(bounded_texts[code])
-    if long:
-        message = f"names longer than {bounds.KEPT_NAME:,} characters were cut, and end in a digest of the whole name"
-        notes.add("long-name", message, np.isin(name, long).sum())
-    return bounded_texts
+        trace.names[code] = bounded(trace.names[code])
+    message = f"names longer than {bounds.KEPT_NAME:,} characters were cut, and end in a digest of the whole name"
+    notes.add("long-name", message, np.isin(trace.name, long).sum() if long else 0)
 
 
 def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
@@ -196,20 +180,17 @@ def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
             )
 
 
-def _reduced_python_names(
-    names: list[str], name: Any, category: Any
-) -> tuple[list[str], Any, frozenset[str], frozenset[str]]:
-    """Names of Python functions without the folders of their file: ``module.py(line): func``; codes; those of torch,
-    and of other libraries.
+def _reduce_python_names(trace: Trace) -> None:
+    """Take the folders from the names of Python functions: ``module.py(line): func``; and note those of torch and of
+    other libraries.
     """
-    python = np.zeros(len(names), bool)
-    python[name[category == cat.PYTHON]] = True
-    if not python.any():
-        return names, name, frozenset(), frozenset()
+    is_python_name = marked(trace.name[trace.category == cat.PYTHON], len(trace.names))
+    if not is_python_name.any():
+        return
     codes: dict[str, int] = {}
     torch_functions, library_functions = set(), set()
-    moved = np.empty(len(names), np.int32)
-    for i, (text, is_python) in enumerate(zip(names, python.tolist(), strict=True)):
+    moved = np.empty(len(trace.names), np.int32)
+    for i, (text, is_python) in enumerate(zip(trace.names, is_python_name.tolist(), strict=True)):
         match = PYTHON_NAME.match(text) if is_python else None
         short = match["rest"] if match else text
         moved[i] = codes.setdefault(short, len(codes))
@@ -217,7 +198,8 @@ def _reduced_python_names(
             torch_functions.add(short)
         elif is_python and is_of_library(text):
             library_functions.add(short)
-    return list(codes), moved[name], frozenset(torch_functions), frozenset(library_functions)
+    trace.names, trace.name = list(codes), moved[trace.name]
+    trace.torch_functions, trace.library_functions = frozenset(torch_functions), frozenset(library_functions)
 
 
 KINETO = Reader(

@@ -25,7 +25,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Device, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_overhead, shortened
-from tracediff.ingest.readers.builder import THREAD_BITS, TIMES, Names, TraceBuilder, distinct
+from tracediff.ingest.readers.builder import THREAD_BITS, TIMES, TraceBuilder
 from tracediff.ingest.readers.database import STRINGS, Database, open_database
 from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import (
@@ -220,7 +220,7 @@ class ProcessEvents(Struct):
         columns = names.split()
         return dict(zip(columns, self.database.integers(table, columns, *condition), strict=True))
 
-    def _add(self, category: int, names: Names, columns: dict[str, Int64], **lists: Int64) -> None:
+    def _add(self, category: int, names: Sequence[str], columns: dict[str, Int64], **lists: Int64) -> None:
         """Add the events of ``columns``, with those of them that are arguments, and with ``lists``."""
         arguments = {argument: columns[column] for column, argument in ARGUMENTS.items() if column in columns} | lists
         span = columns["start"], columns["end"]
@@ -236,29 +236,30 @@ class ProcessEvents(Struct):
         graph_names = [
             f"CUDA graph {number}" if number != MISSING else "CUDA graph" for number in graphs["graphId"].tolist()
         ]
-        self._add(cat.KERNEL, distinct(graph_names), graphs)
+        self._add(cat.KERNEL, graph_names, graphs)
 
     def _add_copies(self) -> None:
         copies = self._columns(COPIES, f"{PLACE} bytes copyKind srcKind dstKind")
         kinds = tuples(copies["copyKind"], copies["srcKind"], copies["dstKind"])
-        self._add(cat.MEMCPY, distinct([_copy(*numbers) for numbers in kinds]), copies)
+        self._add(cat.MEMCPY, [_copy(*numbers) for numbers in kinds], copies)
         memsets = self._columns(MEMSETS, f"{PLACE} bytes memKind")
         names = [f"Memset ({_one_of(MEMORIES, kind, 'Unknown')})" for kind in memsets["memKind"].tolist()]
-        self._add(cat.MEMSET, distinct(names), memsets)
+        self._add(cat.MEMSET, names, memsets)
 
     def _add_calls(self) -> None:
         columns = self._columns(CALLS, "start end globalTid correlationId nameId")
-        registered, place = self.database.names(columns["nameId"], "an unnamed call")
-        names = [VERSION.sub("", name) for name in registered]
+        numbers, place = np.unique(columns["nameId"], return_inverse=True)
+        registered = self.database.names(numbers, "an unnamed call")
+        names = np.array([VERSION.sub("", name) for name in registered], object)
         runtime, driver = map(cat.KNOWN.index, CUDA.calls)
         is_driver = np.array([name[:2] == "cu" and name[:4] != "cuda" for name in names], bool)[place]
         for category, mine in ((runtime, ~is_driver), (driver, is_driver)):
-            self._add(category, (names, place[mine]), {name: column[mine] for name, column in columns.items()})
+            self._add(category, names[place[mine]].tolist(), {name: column[mine] for name, column in columns.items()})
 
     def _add_syncs(self) -> None:
         columns = self._columns(SYNCS, f"{PLACE} syncType eventId")
         names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in columns["syncType"].tolist()]
-        self._add(self.builder.categories[CUDA.syncs], distinct(names), columns)
+        self._add(self.builder.categories[CUDA.syncs], names, columns)
 
     def _add_overhead(self) -> None:
         columns = self._columns(OVERHEAD, "start end globalTid nameId")
@@ -274,8 +275,7 @@ class ProcessEvents(Struct):
         (start, end, thread, text_id, kind), texts = self.database.integers_and_text(
             RANGES, columns, "text", f"{types} AND {where}" if where else types, values
         )
-        registered, place = self.database.names(text_id, "")
-        texts = [text or registered[k] for text, k in zip(texts, place.tolist(), strict=True)]
+        texts = [text or name for text, name in zip(texts, self.database.names(text_id, ""), strict=True)]
         is_open = end == MISSING
         self.notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", is_open.sum())
         parsed = {text: _parsed(text) for text in dict.fromkeys(texts)}
@@ -285,7 +285,7 @@ class ProcessEvents(Struct):
             some = [row for row, is_mine in zip(rows, mine.tolist(), strict=True) if is_mine]
             self.builder.add(
                 category,
-                distinct([row[0] for row in some]),
+                [row[0] for row in some],
                 start[mine],
                 end[mine],
                 thread=thread[mine],

@@ -69,12 +69,16 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
 
     run, ordinal, step = (integers(trace, argument) for argument in ("run_id", "device_ordinal", "step_num"))
     device = np.array([_number(names) for names in labels], np.int64)[trace.pid]
-    new_names = _instruction_names(trace, work)
+    descriptions = (texts(trace, argument, work) for argument in ("hlo_category", "tf_op"))
+    new_names = list(map(_instruction_name, trace.names_of(work), *descriptions))
     refile(trace, category)
     rename(trace, work, new_names)
     rename(trace, host[is_python], list(map(_python_name, trace.names_of(host[is_python]))))
-    _name_steps(trace, host[~is_call & ~is_python], step)
-    _place(trace, np.sort(np.concatenate((work, wholes))), device)
+    steps = host[~is_call & ~is_python & (step[host] >= 0)]
+    rename(trace, steps, [f"ProfilerStep#{number}" for number in step[steps].tolist()])
+    placed = np.sort(np.concatenate((work, wholes)))
+    set_integers(trace, ARGUMENT.device, placed, device[placed])
+    set_integers(trace, ARGUMENT.stream, placed, id_numbers(trace, trace.tid[placed]))  # the number of their thread
     _join(trace, work, wholes, host[is_call], device, np.where(ordinal == MISSING, device, ordinal), run)
     note_marks(notes, TPU.name, contains.sum(), "instructions that contain others, such as loops,")
     note_marks(notes, TPU.name, marks, f"events outside the threads {', '.join((OPS, *WHOLES))}")
@@ -133,12 +137,6 @@ def _number(labels: list[str]) -> int:
     return next((int(match[1]) for label in labels if (match := NUMBER.match(label))), MISSING)
 
 
-def _instruction_names(trace: Trace, work: Int64) -> list[str]:
-    """The name of each instruction as of `_instruction_name`."""
-    texts_of_work = (texts(trace, argument, work) for argument in ("hlo_category", "tf_op"))
-    return list(map(_instruction_name, trace.names_of(work), *texts_of_work))
-
-
 @lru_cache(maxsize=NAMES_KEPT)
 def _instruction_name(name: str, kind: str, source: str) -> str:
     """``%fusion.12 (loop fusion, aten::mul.Tensor)``: as XLA spells it, its category, and the operator it comes from,
@@ -166,18 +164,6 @@ def _python_name(name: str) -> str:
     """``core.py(12): step`` of ``$core.py:12 step``, as Kineto spells it."""
     match = PYTHON_FUNCTION.match(name)
     return f"{match['file']}({match['line']}): {match['function']}" if match else name.removeprefix("$") or name
-
-
-def _name_steps(trace: Trace, host: Int64, step: Int64) -> None:
-    """Give annotations with the number of a step the name of such a step."""
-    rows = host[step[host] >= 0]
-    rename(trace, rows, [f"ProfilerStep#{number}" for number in step[rows].tolist()])
-
-
-def _place(trace: Trace, rows: Int64, device: Int64) -> None:
-    """Set the device of events, and their stream: the number of their thread."""
-    set_integers(trace, ARGUMENT.device, rows, device[rows])
-    set_integers(trace, ARGUMENT.stream, rows, id_numbers(trace, trace.tid[rows]))
 
 
 def _join(

@@ -14,7 +14,6 @@ from tracediff import bounds
 from tracediff.arrays import (
     MISSING,
     AnyArray,
-    Bools,
     Int64,
     Intervals,
     all_none,
@@ -74,9 +73,9 @@ def collectives(context: Context) -> Collectives:
     host = trace.rows_named(is_host_collective, trace.complete((cat.ANNOTATION,)))
     rows = np.concatenate((gpu.rows[kernels], host))
     start, end = trace.spans(rows)
-    around = _around(trace, context.lanes.annotations, collective_of_scope, gpu.launch[kernels])
+    around = _around(context.lanes.annotations, collective_of_scope, gpu.launch[kernels])
     annotation = np.concatenate((around, host))
-    records = _around(trace, context.ops, "record_param_comms".__eq__, gpu.launch[kernels])
+    records = _around(context.ops, "record_param_comms".__eq__, gpu.launch[kernels])
     record = np.concatenate((records, all_none(len(host))))
     kinds, kind, size = _described(trace, rows, annotation, record)
     exposed = np.concatenate((_exposed_on_gpu(context, kernels), _exposed_on_host(context, host)))
@@ -116,21 +115,24 @@ def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
     return moved - moved // kind.ranks
 
 
-def bus_traffic(kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64) -> tuple[Int64, Bools]:
-    """(`bus_bytes` of k operations, whether they are known).
+def traffic(
+    kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64, ns: Int64
+) -> tuple[Int64, Int64, Int64, Int64]:
+    """Of k operations (bytes, time of those whose bytes are known, `bus_bytes`, time of those whose these are known).
 
     Args:
         kind: int64[k] index into ``kinds``. ranks: int64[k] size of the group, 0 where unknown. size: int64[k] bytes,
-            −1 where unknown.
+            −1 where unknown. ns: int64[k] the time that they take.
     """
+    has_size = size >= 0
     carried, is_known = np.zeros(len(size), np.int64), np.zeros(len(size), bool)
     code, first = combined(kind, ranks)
     for same, row in enumerate(first.tolist()):
-        mine = np.flatnonzero((code == same) & (size >= 0))
+        mine = np.flatnonzero((code == same) & has_size)
         byte_counts = bus_bytes(replace(kinds[kind[row]], ranks=int(ranks[row])), size[mine])
         if byte_counts is not None:
             carried[mine], is_known[mine] = byte_counts, True
-    return carried, is_known
+    return size * has_size, ns * has_size, carried, ns * is_known
 
 
 def size_labels(size: Int64) -> list[str]:
@@ -146,12 +148,12 @@ def size_labels(size: Int64) -> list[str]:
     ]
 
 
-def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
+def _around(lane: Lane, matches: Any, rows: Int64) -> Int64:
     """int64[m] row of the innermost scope of the lane whose name ``matches`` accepts and that is open on the thread
     when each event of ``rows`` begins; −1 for none.
     """
-    innermost = np.where(rows >= 0, enclosing(lane, trace.thread(rows), trace.ts[rows]), -1)
-    matching = nearest(lane, trace.name_matches(matches, lane.rows))
+    innermost = np.where(rows >= 0, enclosing(lane, lane.trace.thread(rows), lane.trace.ts[rows]), -1)
+    matching = nearest(lane, lane.matches(matches))
     return values_at(lane.rows, values_at(matching, innermost))
 
 

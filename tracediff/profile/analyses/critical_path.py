@@ -27,6 +27,7 @@ from tracediff.arrays import (
     distinct,
     last_equal,
     marked,
+    stacked,
     tuples,
     union,
 )
@@ -56,20 +57,36 @@ from tracediff.profile.placement.nesting import (
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
 
-EVENT, QUEUED, HOST, UNKNOWN, BETWEEN, START = range(6)
-"""What a span is; of START see `tracediff.profile.analyses.leaves`."""
 WHOLE = -1
 """Used as a thread code for the host as one thread."""
+
+
+class SourceNumbers(Struct, dict=True):
+    """What time can be charged to, as one number: a row of the trace, and from these numbers on nothing recorded, a GPU
+    event, its time in the queue (from the launch to the start), the gap before it (from the end of the event that it
+    waited for), time before a GPU event whose launch is not in the file, time in which the file's first GPU event has
+    been launched and does not start, and what comes after these.
+    """
+
+    context: Context
+
+    def __post_init__(self) -> None:
+        events = len(self.context.gpu.rows)
+        self.nothing = len(self.context.trace)
+        self.event = self.nothing + 1
+        self.queue = self.event + events
+        self.between = self.queue + events
+        self.unknown = self.between + events
+        self.start = self.unknown + 1
+        self.further = self.start + 1
 
 
 class CriticalPath(Spans, frozen=True, kw_only=True):
     """The path of all steps, p spans that tile their periods.
 
     Attributes:
-        step: int64[p] position. what: int64[p] EVENT, QUEUED (from the launch to the start), BETWEEN (from the end of
-            the event that it waited for to the start), HOST or UNKNOWN.
-        owner: int64[p] position in `GpuEvents` of the event, or of the event that waits in its queue; of the host the
-            thread's code or WHOLE; −1 where unknown.
+        step: int64[p] position. source: int64[p] see `SourceNumbers`, −1 on the host.
+        thread: int64[p] on the host the thread's code or WHOLE.
         start, end: int64[p] ns.
         host: where the walk came to the host.
         queued: int64[g] since when each GPU event waited in its queue.
@@ -78,23 +95,24 @@ class CriticalPath(Spans, frozen=True, kw_only=True):
     """
 
     step: Int64
-    what: Int64
-    owner: Int64
+    source: Int64
+    thread: Int64
     host: Host
     queued: Int64
     blocked: Int64
 
-    def on_host(self, spans: Int64) -> list[Int64]:
-        """[span, row of the trace, begin and length in ns], each int64[m], of the parts of those of ``spans`` (int64[k]
-        positions) that are on the host, by the innermost scope, −1 for none.
+    def parts(self, spans: Int64) -> list[Int64]:
+        """[span, source, begin and length in ns], each int64[m], of the parts of ``spans`` (int64[k] positions): on the
+        host by the innermost scope, others as they are.
         """
-        spans = spans[self.what[spans] == HOST]
-        parts = [(spans[:0],) * 4]
-        for thread in distinct(self.owner[spans]).tolist():
-            mine = spans[self.owner[spans] == thread]
+        is_on_host, nothing = self.source[spans] < 0, len(self.host.context.trace)
+        others, spans = spans[~is_on_host], spans[is_on_host]
+        parts = [(others, self.source[others], self.start[others], self.ns[others])]
+        for thread in distinct(self.thread[spans]).tolist():
+            mine = spans[self.thread[spans] == thread]
             start, end = self.start[mine], self.end[mine]
             which, row, low, high = self.host.painting(thread, union(start, end)).cut(start, end)
-            parts.append((mine[which], row, low, high - low))
+            parts.append((mine[which], np.where(row >= 0, row, nothing), low, high - low))
         return concatenated(parts)
 
 
@@ -187,15 +205,43 @@ def _layered(layers: list[Painting]) -> Painting:
 
 
 _Spans = list[tuple[int, int, int, int, int]]
-"""Spans beside GPU events: step, HOST or UNKNOWN, thread, WHOLE or −1, start, end."""
+"""Spans beside GPU events: step, source, thread, start, end; see `CriticalPath`."""
 
 
 def critical_path(context: Context) -> CriticalPath:
-    """The path of every step of a file."""
-    rank = thread_ranks(context.trace, context.lanes)
+    """The path of every step of a file: the spans of the walk, clipped to their periods."""
+    rank = thread_ranks(context.lanes)
     device = device_of(context, rank)
     host = _host(context, rank, device)
-    return _spans(*_walk(context, device, host), context.completions, device, host)
+    numbers = SourceNumbers(context)
+    events, others = _walk(numbers, device, host)
+    start, end, returned = device.start, device.end, device.returned
+    step, k, departure, before = np.array(events, np.int64).reshape(-1, 4).T
+    ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k]))
+    event = device.event[k]
+    waiting = np.where(before >= 0, numbers.between, numbers.queue) + event
+    which, running, begin, stop = device.while_waiting(k, ready)
+    sources = np.where(running >= 0, numbers.event + running, waiting[which])
+    step, source, thread, begin, stop = stacked(
+        (step, numbers.event + event, WHOLE, start[k], departure),
+        (step[which], sources, WHOLE, begin, stop),
+        tuple(np.array(others, np.int64).reshape(-1, 5).T),
+    )
+    begin = np.maximum(begin, context.completions[step])
+    lasting = np.flatnonzero(stop > begin)
+    free = np.where(device.before >= 0, end[device.before], start)
+    queued = np.empty(len(start), np.int64)
+    queued[device.event] = np.where(returned == ALWAYS, free, returned)
+    return CriticalPath(
+        step=step[lasting],
+        source=source[lasting],
+        thread=thread[lasting],
+        start=begin[lasting],
+        end=stop[lasting],
+        host=host,
+        queued=queued,
+        blocked=distinct(np.append(device.launch[device.full], host.waited)),
+    )
 
 
 def _completing(context: Context, device: DeviceEvents, step: int, time: int) -> int:
@@ -206,15 +252,14 @@ def _completing(context: Context, device: DeviceEvents, step: int, time: int) ->
     return first + int(mine[-1]) if len(mine) else -1
 
 
-def _walk(context: Context, device: DeviceEvents, host: Host) -> tuple[list[int], _Spans]:
+def _walk(numbers: SourceNumbers, device: DeviceEvents, host: Host) -> tuple[list[int], _Spans]:
     """Walk back from the end of each period, at the GPU event that ends there or else on the host, to its start.
 
     Returns:
         (step, GPU event, time at which the walk came to it, the event that it waited for or −1, one after the other,
         since there may be as many as GPU events; the other spans)
     """
-    events: list[int] = []
-    others: _Spans = []
+    context, events, others = numbers.context, list[int](), _Spans()
     start, end, cause, crossed = (c.tolist() for c in (device.start, device.end, device.cause, device.crossed))
     threads, extend = context.ops.thread, events.extend
     for step, (low, time) in enumerate(pairwise(context.completions.tolist())):
@@ -229,7 +274,7 @@ def _walk(context: Context, device: DeviceEvents, host: Host) -> tuple[list[int]
                 when, which = host.awaited(thread, time, jumped)
                 if which >= 0 and when > until:
                     until, k, jumped = when, which, when
-                others.append((step, HOST, thread, until, time))
+                others.append((step, -1, thread, until, time))
                 time, launch = until, WHOLE
                 continue
             before = device.waited_for(k) if crossed[k] else cause[k]
@@ -241,52 +286,20 @@ def _walk(context: Context, device: DeviceEvents, host: Host) -> tuple[list[int]
                 if launch >= 0:
                     time = int(device.returned[k])
                 else:
-                    others.append((step, UNKNOWN, -1, low, time))
+                    others.append((step, numbers.unknown, WHOLE, low, time))
                     time = low
             k = before
     return events, others
 
 
-def _spans(events: list[int], others: _Spans, completions: Int64, device: DeviceEvents, host: Host) -> CriticalPath:
-    """The spans of a walk, clipped to their periods."""
-    start, end, returned = device.start, device.end, device.returned
-    step, k, departure, before = np.array(events, np.int64).reshape(-1, 4).T
-    ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k]))
-    event = device.event[k]
-    which, running, begin, stop = device.while_waiting(k, ready)
-    waits = np.where(running >= 0, EVENT, np.where(before >= 0, BETWEEN, QUEUED)[which])
-    parts = [
-        (step, np.full(len(step), EVENT), event, start[k], departure),
-        (step[which], waits, np.where(running >= 0, running, event[which]), begin, stop),
-        tuple(np.array(others, np.int64).reshape(-1, 5).T),
-    ]
-    steps, what, owner, begin, stop = concatenated(parts)
-    begin = np.maximum(begin, completions[steps])
-    lasting = np.flatnonzero(stop > begin)
-    what, owner, begin, stop = what[lasting], owner[lasting], begin[lasting], stop[lasting]
-    free = np.where(device.before >= 0, end[device.before], start)
-    queued = np.empty(len(start), np.int64)
-    queued[device.event] = np.where(returned == ALWAYS, free, returned)
-    return CriticalPath(
-        step=steps[lasting],
-        what=what,
-        owner=owner,
-        start=begin,
-        end=stop,
-        host=host,
-        queued=queued,
-        blocked=distinct(np.append(device.launch[device.full], host.waited)),
-    )
-
-
 def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     trace, ops = context.trace, context.ops
-    roots = ops.roots
-    roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
-    engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
+    is_backward = (ops.depth == 0) & (ops.category == cat.CPU_OP) & ops.matches(BACKWARD_OP.search)
+    engine = set(distinct(ops.thread[is_backward]).tolist())
     main = _step_thread(context, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
-    awaited = _awaited(context, device)
+    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), awaited_copies(context, device)))
+    awaited = sorted((*own, *copies, *_awaited_others(context, device), *_awaited_room(ops, device)))
     calls = np.array([call for _, _, call in awaited], np.int64)
     outside = unrecorded_waits(context, device)
     waits = painted(outside.start, outside.end, np.full(len(outside.event), ops.rows[:1]))
@@ -324,13 +337,6 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
 
 Wait = tuple[int, int, int]
 """When a GPU event ended, the event, and the position in the ops lane of the call that waited for it until then."""
-
-
-def _awaited(context: Context, device: DeviceEvents) -> list[Wait]:
-    """The wait of every call that waited for a GPU event, in order of time."""
-    ops = context.ops
-    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), awaited_copies(context, device)))
-    return sorted((*own, *copies, *_awaited_others(context, device), *_awaited_room(ops, device)))
 
 
 def _latest(waits: Iterator[Wait]) -> Iterable[Wait]:

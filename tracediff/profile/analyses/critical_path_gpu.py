@@ -82,7 +82,8 @@ class DeviceEvents(Spans, frozen=True, kw_only=True, dict=True):
         crossed: whether an event ended while it waited: on another stream, and perhaps what it waited for.
         wait_call: time of the last call between the launch of ``before`` and its own that makes a stream wait for
             another, ALWAYS for none; None where no event has one.
-        waits: stream → its waits in order of time, if recorded; then ``wait_call`` is None.
+        waits: stream → its waits for other streams in order of time, those recorded in full; then ``wait_call`` is
+            None.
         streams: (device, stream) → its code.
     """
 
@@ -190,7 +191,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     """
     trace, gpu, ops = context.trace, context.gpu, context.ops
     launch = context.calls.position[gpu.launch].astype(np.int64)
-    order = _order(trace, gpu, ops, launch, rank)
+    order = _order(gpu, ops, launch, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]
     launched, returned = (np.append(times, ALWAYS)[launch] for times in (ops.start, ops.end))
     codes = [np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], gpu.stream[order])]
@@ -201,18 +202,20 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
     lasting = np.flatnonzero(end > start)
     latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
-    own_wait = trace.name_matches(is_awaited_copy, gpu.rows[order]) | np.append(context.calls.waits, False)[launch]
+    own_wait = gpu.matches(is_awaited_copy)[order] | np.append(context.calls.waits, False)[launch]
     own_wait &= launch >= 0
     follows = start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS
     submitted = np.where(follows, launched + thresholds.SUBMITTED_NS, start)
     returned = np.minimum(np.where(own_wait, submitted, returned), start)
-    waits = _recorded_waits(trace, streams)
+    syncs = sorted(recorded_syncs(trace, (STREAM_WAIT,), streams), key=lambda sync: sync.time)
+    in_full = (sync for sync in syncs if sync.stream >= 0 and sync.awaited >= 0 and sync.recorded != -ALWAYS)
+    waits = group_by(in_full, lambda sync: sync.stream)
     return DeviceEvents(
         event=order,
         start=start,
         end=end,
         stream=stream,
-        engine=2 * codes[0] + (trace.category[gpu.rows[order]] == cat.KERNEL),
+        engine=2 * codes[0] + (gpu.category[order] == cat.KERNEL),
         launch=launch,
         launched=launched,
         returned=returned,
@@ -227,13 +230,13 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     )
 
 
-def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, rank: dict[int, int]) -> Int64:
+def _order(gpu: GpuEvents, ops: Lane, launch: Int64, rank: dict[int, int]) -> Int64:
     """int64[g]: the positions of GPU events in the order of `DeviceEvents`."""
     order = np.argsort(gpu.end, kind="stable")
     ties = tied(gpu.end[order])
     if len(ties):
         some = order[ties]
-        by_name = name_order(trace, gpu.rows[some])
+        by_name = name_order(gpu.trace, gpu.rows[some])
         place = launch[some].copy()
         place[place >= 0] = [rank[thread] for thread in ops.thread[place[place >= 0]].tolist()]
         keys = (launch[some], place, by_name, gpu.stream[some], gpu.device[some], gpu.start[some], gpu.end[some])
@@ -255,8 +258,8 @@ def emptying_calls(context: Context, device: DeviceEvents) -> Int64:
     """Positions in the ops lane of the calls that give memory back and return when all that was launched before them
     has ended: they wait for that, though not by their name.
     """
-    trace, ops = context.trace, context.ops
-    calls = np.flatnonzero((trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_release, ops.rows))
+    ops = context.ops
+    calls = np.flatnonzero((ops.category != cat.CPU_OP) & ops.matches(is_release))
     by_launch = np.argsort(device.launched, kind="stable")
     ended = np.append(ALWAYS, np.maximum.accumulate(device.end[by_launch]))
     before = np.searchsorted(device.launched[by_launch], ops.start[calls])
@@ -270,9 +273,9 @@ def awaited_copies(context: Context, device: DeviceEvents) -> Iterator[tuple[int
     """
     if context.calls.may_wait.any():
         return iter(())
-    trace, ops = context.trace, context.ops
+    ops = context.ops
     copying = marked(_long_operators(context, copies_tensor), len(ops.rows))
-    copies = np.flatnonzero(trace.category[context.gpu.rows[device.event]] == cat.MEMCPY)
+    copies = np.flatnonzero(context.gpu.category[device.event] == cat.MEMCPY)
     operators = values_at(nearest(ops, copying), device.launch[copies])
     ended = np.append(ops.end, ALWAYS)[operators] >= device.end[copies]
     return tuples(device.end[copies[ended]], copies[ended], operators[ended])
@@ -280,9 +283,8 @@ def awaited_copies(context: Context, device: DeviceEvents) -> Iterator[tuple[int
 
 def _long_operators(context: Context, matches: Callable[[str], bool]) -> Int64:
     """Positions of the operators of a name that take longer than to submit something."""
-    trace, ops = context.trace, context.ops
-    long = np.flatnonzero((trace.category[ops.rows] == cat.CPU_OP) & (ops.ns > thresholds.SUBMITTED_NS))
-    return long[trace.name_matches(matches, ops.rows[long])]
+    ops = context.ops
+    return np.flatnonzero((ops.category == cat.CPU_OP) & (ops.ns > thresholds.SUBMITTED_NS) & ops.matches(matches))
 
 
 def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
@@ -329,13 +331,6 @@ def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | No
         return None
     latest = calls[np.maximum(np.searchsorted(calls, launched, side="left") - 1, 0)]
     return np.where(latest >= np.where(before >= 0, launched[before], ALWAYS), latest, ALWAYS)
-
-
-def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[Sync]]:
-    """stream → its waits for other streams in order of time, those recorded in full."""
-    syncs = sorted(recorded_syncs(trace, (STREAM_WAIT,), streams), key=lambda sync: sync.time)
-    in_full = (sync for sync in syncs if sync.stream >= 0 and sync.awaited >= 0 and sync.recorded != -ALWAYS)
-    return group_by(in_full, lambda sync: sync.stream)
 
 
 def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int, int], int]) -> list[Sync]:

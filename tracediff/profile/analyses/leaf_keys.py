@@ -6,13 +6,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.arrays import AnyArray, Bools, Int64, all_none, combined, concatenated, marked, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
-from tracediff.profile.events.context import Context
+from tracediff.profile.analyses.critical_path import SourceNumbers
 from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, by_depth, overlaid, painted
@@ -57,29 +56,15 @@ def callee_label(name: str) -> str:
     return callee["module"] or (f"{function}()" if function else f"{callee['file']}.py")
 
 
-class Sources(Struct, dict=True):
-    """What a part of a period can be charged to, as one number: a row of the trace, and from these numbers on nothing
-    recorded, a GPU event, its queue, the gap before it, time before a GPU event whose launch is not in the file, time
-    in which the file's first GPU event has been launched and does not start, and a scope.
-    """
+class Sources(SourceNumbers, dict=True):
+    """What a part of a period can be charged to; further numbers are scopes."""
 
-    context: Context
     blocked: Int64
-
-    def __post_init__(self) -> None:
-        events = len(self.context.gpu.rows)
-        self.nothing = len(self.context.trace)
-        self.event = self.nothing + 1
-        self.queue = self.event + events
-        self.between = self.queue + events
-        self.unknown = self.between + events
-        self.start = self.unknown + 1
-        self.scope = self.start + 1
 
     @cached_property
     def end(self) -> int:
         """After the last of all."""
-        return self.scope + len(self.scopes[1])
+        return self.further + len(self.scopes[1])
 
     def is_op(self, sources: Int64) -> Bools:
         """bool[m]: which of ``sources`` are operators and calls."""
@@ -88,8 +73,7 @@ class Sources(Struct, dict=True):
     @cached_property
     def waits(self) -> Bools:
         """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
-        trace, rows = self.context.trace, self.context.ops.rows
-        waits: Bools = self.context.calls.may_wait | trace.name_matches(lambda n: reads_number(n) or is_query(n), rows)
+        waits: Bools = self.context.calls.may_wait | self.context.ops.matches(lambda n: reads_number(n) or is_query(n))
         waits[self.blocked] = True
         return waits
 
@@ -104,7 +88,7 @@ class Sources(Struct, dict=True):
         """(painting, kind, code of the name) of the scopes that hold whatever happens in them: where a DataLoader
         loads, and where torch.compile works, by its outermost scope and the capture of a graph.
         """
-        return _scopes(self.context.trace, self.scope)
+        return _scopes(self.context.trace, self.further)
 
     def keys(self, others: Int64, work: WorkKeys) -> tuple[AnyArray, dict[str, Int64]]:
         """(leaf of each source, of those that have one; columns of the keys of the leaves, in their order).
@@ -136,7 +120,7 @@ class Sources(Struct, dict=True):
     def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
         """The columns of operators and calls, by their position in the lane."""
         trace, ops, operator = self.context.trace, self.context.ops, self.context.calls.operator
-        name = trace.name[ops.rows]
+        name = ops.name
         kind = np.full(len(ops.rows), OP, np.int8)
         kind[trace.is_of(cat.CALLS, ops.rows)] = CALL
         kind[self.context.calls.waits] = SYNC
@@ -158,7 +142,7 @@ class Sources(Struct, dict=True):
         if len(context.lanes.python.rows):
             row = sources[rows]
             caller, function = (rows_of[row] for rows_of in self._calls_of_program)
-            caller = np.where(caller < 0, outside_torch(trace, context.lanes.python)[row], caller)
+            caller = np.where(caller < 0, outside_torch(context.lanes.python)[row], caller)
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[caller], -1)
@@ -172,8 +156,8 @@ class Sources(Struct, dict=True):
         is_gap, event = np.divmod(sources[before] - self.queue, len(context.gpu.rows))
         launch = context.gpu.launch[event]
         kind[before], name[before] = np.where(is_gap, BETWEEN, QUEUE), np.where(launch >= 0, trace.name[launch], -1)
-        scopes = np.flatnonzero(sources >= self.scope)
-        kind[scopes], name[scopes] = (column[sources[scopes] - self.scope] for column in self.scopes[1:])
+        scopes = np.flatnonzero(sources >= self.further)
+        kind[scopes], name[scopes] = (column[sources[scopes] - self.further] for column in self.scopes[1:])
         kind[sources == self.unknown], kind[sources == self.start] = UNKNOWN, START
         return {"kind": kind, "name": name, "op": callee}
 
@@ -184,11 +168,11 @@ class Sources(Struct, dict=True):
         decorator calls that is a function or module of Python, and nothing else.
         """
         trace, python = self.context.trace, self.context.lanes.python
-        caller = outside_torch(trace, python, trace.library_functions)
+        caller = outside_torch(python, trace.library_functions)
         is_own = caller[python.rows] == python.rows
-        is_named, is_python = (trace.name_matches(matches, python.rows) for matches in (CALLEE.match, _is_python))
+        is_named, is_python = (python.matches(matches) for matches in (CALLEE.match, _is_python))
         library = trace.torch_functions | trace.library_functions
-        is_library = np.append(trace.name_matches(library.__contains__, python.rows), False)
+        is_library = np.append(python.matches(library.__contains__), False)
         is_called = is_named & (is_python | ~is_library[python.parent]) & (caller[python.rows] >= 0)
         callee = all_none(len(python.rows) + 1)  # the last is of roots, which nothing is around
         for scopes in by_depth(python):

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.arrays import (
-    Bools,
     Int64,
     all_none,
     combined,
-    concatenated,
     cut,
     distinct,
     grouped,
@@ -28,15 +26,7 @@ from tracediff.arrays import (
     sorted_by,
     sums,
 )
-from tracediff.profile.analyses.critical_path import (
-    BETWEEN,
-    EVENT,
-    HOST,
-    QUEUED,
-    START,
-    CriticalPath,
-    critical_path,
-)
+from tracediff.profile.analyses.critical_path import WHOLE, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import WorkKeys
@@ -45,8 +35,7 @@ from tracediff.profile.placement.nesting import ALWAYS, Painting, overlaid, piec
 
 PathParts = list[Int64]
 """Parts of the critical path: position of the step, source (see `Sources`), begin and length in ns, and the instance
-that a part belongs to: a GPU event, or a row of the trace; Python code between two outermost operators or calls is one,
-−1 − its number.
+that a part belongs to: its source; Python code between two outermost operators or calls is one, −1 − its number.
 """
 Totals = tuple[Int64, Int64, Int64, NDArray[np.int8]]
 """Time of sources in steps, on the path or off it: position of the step, source, ns, and 1 where an instance begins,
@@ -54,40 +43,25 @@ else 0.
 """
 
 
-def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, list[Totals]]:
+def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, Totals]:
     """(the parts of the path's ``spans``, the time of what is not work of its own: all of it counts as on the path)."""
-    first = np.array([sources.event, sources.queue, 0, sources.unknown, sources.between, sources.start])  # by `what`
-    others = spans[path.what[spans] != HOST]
-    what, owner = path.what[others], np.maximum(path.owner[others], 0)
-    step, source, ns = path.step[others], first[what] + owner, path.end[others] - path.start[others]
-    parts = [(step, source, path.start[others], ns, owner)]
-    waits = np.flatnonzero(what != EVENT)
-    step, source, ns = step[waits], source[waits], ns[waits]
-    count = np.zeros(len(waits), np.int8)
-    count[combined(step, source)[1]] = 1  # a wait may be in parts
-    totals: list[Totals] = [(step, source, ns, count)]
-    step, source, begin, ns, instance, may_wait = _on_host(sources, path, spans)
-    parts.append((step, source, begin, ns, instance))
-    waits = np.flatnonzero(may_wait)
-    totals.append((step[waits], source[waits], ns[waits], np.zeros(len(waits), np.int8)))
-    return concatenated(parts), totals
-
-
-def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64, Int64, Int64, Int64, Int64, Bools]:
-    """(step, source, begin, ns, instance, whether it may be waiting) of the parts on the host."""
-    context, scopes = sources.context, sources.scopes[0]
-    span, row, begin, ns = path.on_host(spans)
-    step, source = path.step[span], np.where(row >= 0, row, sources.nothing)
+    scopes = sources.scopes[0]
+    span, source, begin, ns = path.parts(spans)
     if len(scopes.times) > 1:
         part, scope, begin, end = scopes.cut(begin, begin + ns)
-        step, ns = step[part], end - begin
-        source = np.where(scope >= 0, scope, source[part])
-    is_op = sources.is_op(source)
-    instance = np.where(is_op, source, -1 - np.searchsorted(sources.root_starts, begin, side="right"))
-    waits = np.zeros(len(source), bool)
-    waits[is_op] = sources.waits[context.calls.position[source[is_op]]]
-    waits |= path.host.is_collective(source)
-    return step, source, begin, ns, instance, waits
+        span, source, ns = span[part], source[part], end - begin
+        source = np.where((scope >= 0) & (source < sources.event), scope, source)
+    step, is_op = path.step[span], sources.is_op(source)
+    is_of_gpu = (source >= sources.event) & (source < sources.further)
+    gap = np.searchsorted(sources.root_starts, begin, side="right")
+    instance = np.where(is_op | is_of_gpu, source, -1 - gap)
+    may_wait = (is_of_gpu & (source >= sources.queue)) | path.host.is_collective(source)
+    may_wait[is_op] |= sources.waits[sources.context.calls.position[source[is_op]]]
+    waits = np.flatnonzero(may_wait)
+    count = np.zeros(len(waits), np.int8)
+    first = combined(step[waits], source[waits])[1]  # a wait may be in parts
+    count[first] = source[waits[first]] >= sources.queue
+    return [step, source, begin, ns, instance], (step[waits], source[waits], ns[waits], count)
 
 
 def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
@@ -111,7 +85,7 @@ def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
 def _outside_ops(sources: Sources, painting: Painting, edges: Int64) -> Iterator[Totals]:
     """Of Python and scopes of the host as one thread."""
     whole = overlaid(sources.scopes[0], painting)
-    begins = np.append(True, (np.diff(whole.rows) != 0) | (whole.rows[1:] < sources.scope))  # a scope counts once
+    begins = np.append(True, (np.diff(whole.rows) != 0) | (whole.rows[1:] < sources.further))  # a scope counts once
     times, source = whole.times[begins], np.where(whole.rows >= 0, whole.rows, sources.nothing)[begins]
     aside = np.flatnonzero(~sources.is_op(source[1:-1])) + 1  # before the first and after the last nothing is known
     for low in range(0, len(aside), bounds.EVENTS_AT_ONCE):
@@ -188,9 +162,10 @@ def _cells(
     """(columns of the keys of the leaves, the path by cell as of `_path_cells`, sums of `Totals` by cell), in parts; a
     cell is step × leaves + leaf.
     """
-    path = _with_start(critical_path(context), context)
-    return_freed(len(context.trace))
+    path = critical_path(context)
     sources = Sources(context, path.blocked)
+    path = _with_start(path, sources)
+    return_freed(len(context.trace))
     leaf_of, keys = sources.keys(_others(sources, path), work)
     leaves = len(keys["kind"])
     return_freed(len(context.trace))
@@ -206,25 +181,25 @@ def _cells(
     for spans in _blocks(context, path):
         (step, source, *parts), aside = on_path(sources, path, spans)
         on_path_cells.append(_path_cells(step * leaves + leaf_of[source], *parts))
-        totals += map(summed, aside)
+        totals.append(summed(aside))
     totals += map(summed, of_steps(sources, path))
     return keys, on_path_cells, totals
 
 
-def _with_start(path: CriticalPath, context: Context) -> CriticalPath:
+def _with_start(path: CriticalPath, sources: Sources) -> CriticalPath:
     """``path``, in a file without steps with one span from the launch of its first GPU event until that starts, if it
     leads there: the GPU runs what was launched before the recording, or the profiler starts.
     """
-    gpu = context.gpu
+    context, gpu = sources.context, sources.context.gpu
     if not context.steps.whole_file or not len(gpu.rows):
         return path
     first = int(np.argmin(gpu.start))
     low, high = int(context.trace.ts[gpu.launch[first]]), int(gpu.start[first])
-    if gpu.launch[first] < 0 or low >= high or not ((path.what == EVENT) & (path.owner == first)).any():
+    if gpu.launch[first] < 0 or low >= high or not (path.source == sources.event + first).any():
         return path
     before = (path.start < high) & (path.end > low)
     others = np.flatnonzero(~before | (path.start < low))
-    span = {"step": 0, "what": START, "owner": -1, "start": low, "end": high}
+    span = {"step": 0, "source": sources.start, "thread": WHOLE, "start": low, "end": high}
     columns = {name: getattr(path, name)[others] for name in span}
     columns["end"] = np.where(before[others], low, columns["end"])
     return replace(path, **{name: np.append(column, span[name]) for name, column in columns.items()})
@@ -241,14 +216,13 @@ def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:
 def _others(sources: Sources, path: CriticalPath) -> Int64:
     """Sources that are not operators, calls or GPU events, among them all that time can belong to."""
     lanes = sources.context.lanes
-    waiting = ((QUEUED, sources.queue), (BETWEEN, sources.between))
     return np.concatenate(
         (
             lanes.python.rows,
             lanes.annotations.rows,
             [sources.nothing, sources.unknown, sources.start],
-            *(first + path.owner[path.what == what] for what, first in waiting),
-            np.arange(sources.scope, sources.end),
+            path.source[path.source >= sources.queue],
+            np.arange(sources.further, sources.end),
         )
     )
 
@@ -279,5 +253,5 @@ def _following(context: Context, instance: Int64) -> Int64:
     gap = -1 - instance
     with_root = np.flatnonzero((instance < 0) & (gap < len(roots)))
     out = all_none(len(instance))
-    out[with_root] = context.trace.name[ops.rows[roots[gap[with_root]]]]
+    out[with_root] = ops.name[roots[gap[with_root]]]
     return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from tracediff.arrays import Int64
 from tracediff.ingest.model.health import Notes
@@ -19,13 +20,11 @@ from tracediff.profile.placement.scopes import collective_waits
 from tracediff.profile.placement.steps import Steps, find_steps
 
 
-class Context(Struct, frozen=True, kw_only=True):
-    """The events of one file with steps, launches, lanes, states and calls; see the classes of its fields.
+class Placed(Struct, frozen=True, kw_only=True):
+    """The events of one file with steps, launches and lanes; see the classes of its fields.
 
     Attributes:
         completions: int64[s + 1] ns, see `Steps.completions`.
-        launching_node: int64[g] node of the call that launched each GPU event, of a graph replay from the graph's
-            capture or annotations; −1 for none.
         collectives: where the host waits for its own.
     """
 
@@ -34,16 +33,26 @@ class Context(Struct, frozen=True, kw_only=True):
     completions: Int64
     gpu: GpuEvents
     lanes: Lanes
-    account: StepAccount
-    calls: Calls
     families: Families
-    launching_node: Int64
     collectives: Painting
 
     @property
     def ops(self) -> Lane:
         """The lane of operators and calls."""
         return self.lanes.ops
+
+
+class Context(Placed, frozen=True, kw_only=True):
+    """The same with states and calls.
+
+    Attributes:
+        launching_node: int64[g] node of the call that launched each GPU event, of a graph replay from the graph's
+            capture or annotations; −1 for none.
+    """
+
+    account: StepAccount
+    calls: Calls
+    launching_node: Int64
 
 
 def build_context(
@@ -59,20 +68,16 @@ def build_context(
         notes.add("no-steps", "no ProfilerStep in the file: the whole file counts as one step")
     gpu = gpu_events(trace, steps, notes)
     lanes = build_lanes(trace, notes)
-    completions = steps.completions(gpu.start, gpu.end, gpu.step)
-    collectives = collective_waits(trace, lanes)
-    account = step_account(trace, steps, completions, gpu, lanes, collectives, families)
-    calls = build_calls(trace, steps, lanes, notes)
-    calls, launching_node = with_replayed(trace, gpu, calls, captures, notes)
-    return Context(
+    placed = Placed(
         trace=trace,
         steps=steps,
-        completions=completions,
+        completions=steps.completions(gpu.start, gpu.end, gpu.step),
         gpu=gpu,
         lanes=lanes,
-        account=account,
-        calls=calls,
         families=families,
-        launching_node=launching_node,
-        collectives=collectives,
+        collectives=collective_waits(lanes),
     )
+    account = step_account(placed)
+    calls = build_calls(steps, lanes, notes)
+    calls, launching_node = with_replayed(trace, gpu, calls, captures, notes)
+    return Context(**asdict(placed), account=account, calls=calls, launching_node=launching_node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -11,8 +12,6 @@ from msgspec import Struct
 from tracediff.arrays import (
     BARE,
     Int64,
-    Spans,
-    all_none,
     changes,
     distinct,
     edges_of,
@@ -21,17 +20,18 @@ from tracediff.arrays import (
     marked,
     numbered_texts,
     paint,
+    stacked,
     sums,
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
-from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
-from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import ALWAYS, Lane, Lanes, Painting, pieces, thread_ranks
+from tracediff.profile.placement.nesting import ALWAYS, Painting, pieces, thread_ranks
 from tracediff.profile.placement.scopes import is_loading
-from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising
+
+if TYPE_CHECKING:  # which has the account
+    from tracediff.profile.events.context import Placed
 
 LABELS = {
     "gpu_compute": "GPU compute",
@@ -69,63 +69,18 @@ class StepAccount(Struct, frozen=True):
     painting: Painting
 
 
-class Layer(Spans, frozen=True):
-    """The intervals in which one state applies, unless an earlier layer's does.
-
-    Attributes:
-        state: position among the names of the states. start, end: int64[m] ns; empty and reversed ones add nothing.
-        owner: int64[m] position of the step that causes each; NO_OWNER for nobody's.
-    """
-
-    state: int
-    owner: Int64
+Layer = tuple[Int64, Int64, int, Int64 | int]
+"""The intervals in which one state applies, unless an earlier layer's does: start and end int64[m] ns, of which empty
+and reversed ones add nothing; the state's position among the names; the position of the step that causes each, NO_OWNER
+for nobody's.
+"""
 
 
-def step_account(
-    trace: Trace,
-    steps: Steps,
-    completions: Int64,
-    gpu: GpuEvents,
-    lanes: Lanes,
-    collectives: Painting,
-    families: Families = DEFAULT,
-) -> StepAccount:
-    """The state of every instant between ``completions`` (int64[s + 1] ns); ``collectives`` is where the host waits for
-    its own, and ``families`` divide the state op on traces without a GPU.
-    """
-    names, ops = list(STATES), lanes.ops
-    layers = [*_gpu_layers(trace, gpu), *_host_layers(trace, gpu, lanes.annotations)]
-    if len(gpu.rows):
-        layers.append(_layer("op", trace, ops.rows[ops.roots]))
-    else:
-        layers += _op_layers(trace, steps, lanes, names, families)
-    some = np.flatnonzero(collectives.rows[:-1] >= 0)
-    waits = collectives.times[some], collectives.times[some + 1]
-    layers.append(Layer(*waits, STATES.index("synchronising"), all_none(len(some))))
-    return _summed(names, completions, *_painted(layers, completions))
-
-
-def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int64]:
-    """(edges int64[k + 1] ns, state int64[k], owner int64[k]) of the instants between ``completions``."""
-    ranks = len(completions)  # an owner's, the earliest step's first; nobody's is last
-    start = np.concatenate([layer.start for layer in layers]).clip(completions[0])
-    end = np.concatenate([layer.end for layer in layers]).clip(max=completions[-1])
-    order = np.concatenate(
-        [np.where(layer.owner >= 0, layer.owner, ranks - 1) + place * ranks for place, layer in enumerate(layers)]
-    )
-    lasting = np.flatnonzero(start < end)
-    start, end, order = start[lasting], end[lasting], order[lasting]
-    edges = edges_of(completions, start, end)
-    painted = paint(edges, start, end, order)
-    bare = painted == BARE
-    of_layer, owner = np.divmod(np.where(bare, ranks - 1, painted), ranks)
-    state = np.array([layer.state for layer in layers], np.int64)[of_layer]
-    return edges, np.where(bare, STATES.index("python"), state), np.where(owner < ranks - 1, owner, NO_OWNER)
-
-
-def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, owner: Int64) -> StepAccount:
-    length = np.diff(edges)
-    step = last_up_to(completions, edges[:-1])
+def step_account(context: Placed) -> StepAccount:
+    """The state of every instant between the completions; families divide the state op on traces without a GPU."""
+    names, completions = list(STATES), context.completions
+    edges, state, owner = _painted(list(_layers(context, names)), completions)
+    length, step = np.diff(edges), last_up_to(completions, edges[:-1])
     size = len(completions) - 1, len(names)
     ns = sums(step * len(names) + state, length, prod(size)).reshape(size)
     on_gpu = np.flatnonzero(state < len(GPU_STATES))
@@ -136,53 +91,74 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
     return StepAccount(tuple(names), ns, owned, Painting(times, rows))
 
 
-def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
-    launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
+def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int64]:
+    """(edges int64[k + 1] ns, state int64[k], owner int64[k]) of the instants between ``completions``."""
+    ranks = len(completions)  # an owner's, the earliest step's first; nobody's is last
+    start, end, order = stacked(
+        *(
+            (start, end, np.where(owner >= 0, owner, ranks - 1) + place * ranks)
+            for place, (start, end, _, owner) in enumerate(layers)
+        )
+    )
+    start, end = start.clip(completions[0]), end.clip(max=completions[-1])
+    lasting = np.flatnonzero(start < end)
+    start, end, order = start[lasting], end[lasting], order[lasting]
+    edges = edges_of(completions, start, end)
+    painted = paint(edges, start, end, order)
+    bare = painted == BARE
+    of_layer, owner = np.divmod(np.where(bare, ranks - 1, painted), ranks)
+    state = np.array([state for _, _, state, _ in layers], np.int64)[of_layer]
+    return edges, np.where(bare, STATES.index("python"), state), np.where(owner < ranks - 1, owner, NO_OWNER)
+
+
+def _layers(context: Placed, names: list[str]) -> Iterator[Layer]:
+    """Those of all states but Python, which is what remains; families are added to ``names``."""
+    trace, gpu, annotations, ops = context.trace, context.gpu, context.lanes.annotations, context.ops
     for state in range(len(BUSY_STATES)):
         which = gpu.state == state
-        yield Layer(gpu.start[which], gpu.end[which], state, gpu.step[which])
-    yield Layer(launch_end, gpu.start, STATES.index("gpu_queued"), gpu.step)
-
-
-def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
-    loading = trace.name_matches(is_loading, annotations.rows)
+        yield gpu.start[which], gpu.end[which], state, gpu.step[which]
+    launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
+    yield launch_end, gpu.start, STATES.index("gpu_queued"), gpu.step
     calls = trace.complete(cat.CALLS)
-    waits = trace.name_matches(is_synchronising, calls)
-    launching = calls[marked(gpu.launch, len(trace) + 1)[calls]]
-    return [
-        _layer("data_loading", trace, annotations.rows[loading]),
-        _layer("synchronising", trace, calls[waits]),
-        _layer("launching", trace, launching),
-    ]
+    yield _layer("data_loading", trace, annotations.rows[annotations.matches(is_loading)])
+    yield _layer("synchronising", trace, trace.rows_named(is_synchronising, calls))
+    yield _layer("launching", trace, calls[marked(gpu.launch, len(trace) + 1)[calls]])
+    if len(gpu.rows):
+        yield _layer("op", trace, ops.rows[ops.roots])
+    else:
+        yield from _op_layers(context, names)
+    waits = np.flatnonzero(context.collectives.rows[:-1] >= 0)
+    times = context.collectives.times
+    yield times[waits], times[waits + 1], STATES.index("synchronising"), NO_OWNER
 
 
 def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
-    return Layer(*trace.spans(rows), STATES.index(state), all_none(len(rows)))
+    return *trace.spans(rows), STATES.index(state), NO_OWNER
 
 
-def _op_layers(trace: Trace, steps: Steps, lanes: Lanes, names: list[str], known_families: Families) -> Iterator[Layer]:
+def _op_layers(context: Placed, names: list[str]) -> Iterator[Layer]:
     """The intervals in which the innermost scope is of each family, thread by thread: first the thread of the steps,
     then in order of process and thread id.
     """
-    ops = lanes.ops
-    used, name = np.unique(trace.name[ops.rows], return_inverse=True)
-    place, families = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
+    ops = context.ops
+    used, name = np.unique(ops.name, return_inverse=True)
+    place, families = numbered_texts(context.families.of_name(ops.trace.names[code]) for code in used.tolist())
     start, end, position = pieces(ops)
     family, thread_of = place[name][position], ops.thread[position]
-    for thread in thread_order(trace, steps, lanes):
+    for thread in thread_order(context):
         on_thread = thread_of == thread
         for code in distinct(family[on_thread]).tolist():
             state = f"op:{families[code]}"
             if state not in names:
                 names.append(state)
             some = np.flatnonzero(on_thread & (family == code))
-            yield Layer(start[some], end[some], names.index(state), all_none(len(some)))
+            yield start[some], end[some], names.index(state), NO_OWNER
 
 
-def thread_order(trace: Trace, steps: Steps, lanes: Lanes) -> list[int]:
+def thread_order(context: Placed) -> list[int]:
     """Thread codes of the ops lane: the one that runs the steps first, the others by process and thread id."""
-    step_threads, rank = trace.thread(steps.rows), thread_ranks(trace, lanes)
-    return sorted(distinct(lanes.ops.thread).tolist(), key=lambda thread: (thread not in step_threads, rank[thread]))
+    step_threads, rank = context.trace.thread(context.steps.rows), thread_ranks(context.lanes)
+    return sorted(distinct(context.ops.thread).tolist(), key=lambda thread: (thread not in step_threads, rank[thread]))
 
 
 def state_label(name: str, has_gpu: bool = False) -> str:

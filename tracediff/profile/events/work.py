@@ -9,13 +9,13 @@ import numpy as np
 from tracediff.arrays import Int64, all_none, combined, least, ordinals, sorted_by, sums, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import EventSpans
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.columns import no_rows
 from tracediff.profile.model.profile import WorkTable
 from tracediff.profile.perf_model.recorded_sizes import message_bytes
 from tracediff.profile.placement.calls import OP
-from tracediff.profile.placement.gpu_events import COMMUNICATES
+from tracediff.profile.placement.gpu_events import COMMUNICATES, GpuEvents
 from tracediff.runtimes import ARGUMENT
 
 UNMATCHED = -1
@@ -37,22 +37,21 @@ def work_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     """The keys of a file's work. Grids and blocks, which `launch_shape` refers to, are added to ``texts``."""
     if len(context.gpu.rows):
         return _kernel_keys(context, notes, texts)
-    rows = context.ops.rows
-    none = all_none(len(rows))
-    return _keys(context.trace, rows, node=context.calls.node.astype(np.int64), launch_shape=none, ordinal=none + 1)
+    none = all_none(len(context.ops.rows))
+    return _keys(context.ops, node=context.calls.node.astype(np.int64), launch_shape=none, ordinal=none + 1)
 
 
-def _keys(trace: Trace, rows: Int64, *, node: Int64, launch_shape: Int64, ordinal: Int64) -> WorkKeys:
-    category, name = (column[rows].astype(np.int64) for column in (trace.category, trace.name))
+def _keys(events: EventSpans, *, node: Int64, launch_shape: Int64, ordinal: Int64) -> WorkKeys:
+    category, name = (column.astype(np.int64) for column in (events.category, events.name))
     return dict(zip(KEY, (node, category, name, launch_shape, ordinal), strict=True))
 
 
 def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     gpu, calls = context.gpu, context.calls
-    shape = _launch_shapes(context.trace, gpu.rows, texts)
+    shape = _launch_shapes(gpu, texts)
     in_step = gpu.step >= 0
     node = np.where(in_step, context.launching_node, -1)
-    keys = _keys(context.trace, gpu.rows, node=node, launch_shape=shape, ordinal=np.zeros(len(node), np.int64))
+    keys = _keys(gpu, node=node, launch_shape=shape, ordinal=np.zeros(len(node), np.int64))
     is_op = (node >= 0) & (calls.table.kind[node] == OP)
     bare = _in_order(context, np.flatnonzero(in_step & ~is_op))
     equal, _ = combined(gpu.step[bare], *keys_at(keys, bare).values())
@@ -133,12 +132,13 @@ def _table(
     )
 
 
-def _launch_shapes(trace: Trace, rows: Int64, texts: list[str]) -> Int64:
+def _launch_shapes(gpu: GpuEvents, texts: list[str]) -> Int64:
     """Code of grid and block, which are added to ``texts``; −1 where not recorded."""
-    grid, block = (trace.text_column(a, cat.KERNEL)[rows] for a in (ARGUMENT.grid, ARGUMENT.block))
+    trace = gpu.trace
+    grid, block = (trace.text_column(a, cat.KERNEL)[gpu.rows] for a in (ARGUMENT.grid, ARGUMENT.block))
     kernels = np.flatnonzero((grid >= 0) | (block >= 0))
     code, first = combined(grid[kernels], block[kernels])
-    out = all_none(len(rows))
+    out = all_none(len(grid))
     out[kernels] = code + len(texts)
     text = ["?", *trace.texts]
     for g, b in tuples(grid[kernels][first], block[kernels][first]):

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff.arrays import Bools, Int64
 
@@ -55,14 +56,15 @@ def columns_of(table: object) -> dict[str, Column]:
     return _declared(kind)
 
 
-def no_rows(kind: type[Table]) -> Table:
-    """A table, or other columns of int64, without rows."""
-    return kind(**{name: np.zeros(0, np.int64) for name in kind.__struct_fields__})
+def no_rows(kind: type[Table], **others: Any) -> Table:
+    """A table, or other columns of int64, without rows; ``others`` are its fields that are no columns."""
+    return kind(**dict.fromkeys(kind.__struct_fields__, np.zeros(0, np.int64)) | others)
 
 
 def rows_of(table: Table, rows: Int64 | Bools) -> Table:
     """The ``rows`` (positions, or whether each is one) of a table whose columns are of one length."""
-    return type(table)(**{name: getattr(table, name)[rows] for name in table.__struct_fields__})
+    fields = {name: getattr(table, name) for name in table.__struct_fields__}
+    return replace(table, **{name: field[rows] for name, field in fields.items() if isinstance(field, np.ndarray)})
 
 
 @cache

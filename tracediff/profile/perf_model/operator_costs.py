@@ -331,17 +331,19 @@ RESULTS = """
 2 asking    eq ne lt le gt ge logical_and logical_or logical_xor
 1 first     _softmax _log_softmax
 3 first     native_layer_norm
+1 written   fill zero
+2 copied    copy
 """
 """Number of tensors, kind of result, and operators: the result has the dtype of the tensors (none is made of another
 operator: relu is a clamp_min inside); the same, but integers become floats of a dtype that is not recorded; it is bool;
-it is like the first tensor: not pointwise, but reading and writing once is enough.
+it is like the first tensor: not pointwise, but reading and writing once is enough; it is the first tensor, which is not
+read; it is the first tensor, made of the second.
 """
 ARITY = {
     name: (int(arity), kind) for arity, kind, *names in map(str.split, RESULTS.strip().splitlines()) for name in names
 }
 HALF_TO_FLOAT = 2
 """Position of softmax's flag that its result is float32."""
-WRITTEN_ONLY = ("fill", "zero")
 POINTWISE_KERNEL = late(r"^triton_poi_")
 CATEGORIES = ("bool", "int", "float", "complex")
 """Kinds of dtypes; the result of two has the later."""
@@ -349,27 +351,22 @@ CATEGORIES = ("bool", "int", "float", "complex")
 
 def has_traffic(op: str) -> bool:
     """Whether `traffic_work` has a formula for ``op``."""
-    base = base_of(op)
-    return base in ARITY or base in WRITTEN_ONLY or base == "copy" or POINTWISE_KERNEL.match(op) is not None
+    return base_of(op) in ARITY or POINTWISE_KERNEL.match(op) is not None
 
 
 def traffic_work(op: str, inputs: Inputs) -> OperatorWork:
     """The work of a call of an operator that `has_traffic`; of a compiled pointwise kernel each argument counts
     once.
     """
-    base = base_of(op)
     tensors = [t for t in inputs.tensors if t is not None]
-    name = match_name(op)
+    arity, kind = ARITY.get(base_of(op), (len(tensors), "kernel"))
+    read, name = tensors[:arity], match_name(op)
     if not tensors:
         return OperatorWork(name)
-    if base in WRITTEN_ONLY:
-        return _work(name, [], tensors[0], tensors[:1])
-    if base == "copy":
-        return _work(name, tensors[1:2], tensors[0], tensors[:2][::-1])
-    if not base:
-        return _work(name, tensors, None, tensors)
-    arity, kind = ARITY[base]
-    read = tensors[:arity]
+    if kind in ("written", "copied"):
+        return _work(name, read[1:], read[0], read[::-1])
+    if kind == "kernel":
+        return _work(name, read, None, read)
     if op.endswith("_") or (kind == "first" and inputs.value(HALF_TO_FLOAT) != "True"):
         return _work(name, read, read[0], read)
     return _work(name, read, _result(read, kind), read)

@@ -8,7 +8,7 @@ operator that launched them, or below the scope if no operator did (graph replay
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from tracediff import bounds
 from tracediff.arrays import Bools, Int64, all_none, combined, grouped, marked, ordinals, sorted_by, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import Codes, Trace
+from tracediff.ingest.model.trace import Codes
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model.columns import no_rows, rows_of
@@ -110,19 +110,19 @@ class Calls(Struct, frozen=True):
     may_wait: Bools
 
 
-def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls:
-    """The call tree of the steps of ``trace``."""
-    ops = lanes.ops
-    operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.name_matches(is_wrapper, ops.rows)
+def build_calls(steps: Steps, lanes: Lanes, notes: Notes) -> Calls:
+    """The call tree of the ``steps`` of a trace."""
+    ops, trace = lanes.ops, lanes.ops.trace
+    operator = (ops.category == cat.CPU_OP) & ~ops.matches(is_wrapper)
     step = steps.positions_at(ops.start)
     in_step = operator & (step >= 0)
-    scopes = scopes_of(trace, ops, lanes.annotations)
-    node, nodes = _number(trace, ops, in_step, step, scopes, notes)
-    line = source_lines(trace, ops, lanes.python)
+    scopes = scopes_of(ops, lanes.annotations)
+    node, nodes = _number(ops, in_step, step, scopes, notes)
+    line = source_lines(ops, lanes.python)
     if (line >= 0).any():
         # what calls backward() is around it all; a function of the program within it is a backward of its own
         is_caller = line == line[nearest(ops, ops.parent < 0)]
-        forward_line = of_forward(trace, ops, scopes.phase, line)
+        forward_line = of_forward(ops, scopes.phase, line)
         line = np.where((scopes.phase == BACKWARD) & is_caller & (forward_line >= 0), forward_line, line)
     del scopes
     rows = np.flatnonzero(in_step)
@@ -148,15 +148,8 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
         node.astype(np.int32),
         position,
         operator,
-        *_waiting(trace, ops),
+        *((ops.category != cat.CPU_OP) & ops.matches(matches) for matches in (is_synchronising, may_wait)),
     )
-
-
-def _waiting(trace: Trace, ops: Lane) -> Iterator[Bools]:
-    """See `Calls`: waits and may_wait."""
-    calls = np.flatnonzero(trace.category[ops.rows] != cat.CPU_OP)
-    for matches in (is_synchronising, may_wait):
-        yield marked(calls[trace.name_matches(matches, ops.rows[calls])], len(ops.rows))
 
 
 def _first_of(node: Int64, values: Int64 | Codes, size: int) -> Int64:
@@ -193,13 +186,13 @@ def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     return of_code[code], np.array([(*node, -1, 0) for node in numbers], np.int64)
 
 
-def _number(trace: Trace, ops: Lane, counted: Bools, step: Int64, scopes: Scopes, notes: Notes) -> tuple[Int64, Nodes]:
+def _number(ops: Lane, counted: Bools, step: Int64, scopes: Scopes, notes: Notes) -> tuple[Int64, Nodes]:
     """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the
     same label and ordinal as one; of too many, whatever their ordinal.
     """
     around = nearest_around(ops, counted)  # an operator that began before the step has no node to be below
     scope, tree = _scope_nodes(ops, scopes)
-    name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
+    name, shapes = ops.name, ops.trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     label_codes = np.full(len(ops.rows), -1, np.int32)
     label_codes[counted] = combined(name[counted], shapes[counted])[0]
     for apart in (True, False):
@@ -235,23 +228,23 @@ def _number(trace: Trace, ops: Lane, counted: Bools, step: Int64, scopes: Scopes
     return node, nodes
 
 
-def compiled_calls(trace: Trace, calls: Calls, lanes: Lanes, texts: list[str]) -> CompiledCalls:
+def compiled_calls(calls: Calls, lanes: Lanes, texts: list[str]) -> CompiledCalls:
     """The operators that the code of compiled graphs calls itself: a log of torch.compile knows the line of each. The
     keys of the graphs, which their ``graph`` refers to, are added to ``texts``. A node that is not the same call of the
     same graph in every step is none of them.
     """
-    ops, annotations = lanes.ops, lanes.annotations
-    runs = lane_of(trace, trace.rows_named(CALL_OF_GRAPH.match, annotations.rows))
+    ops, annotations, trace = lanes.ops, lanes.annotations, lanes.ops.trace
+    runs = lane_of(trace, annotations.rows[annotations.matches(CALL_OF_GRAPH.match)])
     if not len(runs.rows):
         return no_rows(CompiledCalls)
     around = enclosing(runs, ops.thread, ops.start)
     parent_node = values_at(around, ops.parent)  # the last is of those without a parent
     own = np.flatnonzero(calls.operator & (around >= 0) & (around != parent_node))
-    same_name, _ = combined(around[own], trace.name[ops.rows[own]])
+    same_name, _ = combined(around[own], ops.name[own])
     ordinal = ordinals(same_name)
     in_step = calls.table.kind[calls.node[own]] == OP
     own, ordinal = own[in_step], ordinal[in_step]
-    codes, graph_of_run = np.unique(trace.name[runs.rows], return_inverse=True)
+    codes, graph_of_run = np.unique(runs.name, return_inverse=True)
     graph = graph_of_run[around[own]] + len(texts)
     texts += [graph_match[1] for code in codes.tolist() if (graph_match := CALL_OF_GRAPH.match(trace.names[code]))]
     node = calls.node[own].astype(np.int64)

@@ -54,7 +54,7 @@ def captures_of(trace: Trace) -> list[Capture]:
     """The captured graphs in a capture trace, in order of time; empty if no launch in it is a captured one."""
     notes = Notes()
     steps = whole_file(trace)
-    calls = build_calls(trace, steps, build_lanes(trace, notes), notes)
+    calls = build_calls(steps, build_lanes(trace, notes), notes)
     begins = np.sort(trace.ts[trace.rows_named(is_capture_begin, trace.complete(cat.CALLS))])
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
@@ -161,12 +161,12 @@ def with_replayed(
     node of the call that launched each GPU event, of those that one of them explains the one that they name).
     """
     node = values_at(calls.node, calls.position[gpu.launch])
-    replays = _replays(trace, gpu)
+    replays = _replays(gpu)
     if captures and not replays:
         notes.add(CODE, "the trace replays no graph: the captures are not used")
     launched = np.concatenate(replays) if replays else np.empty(0, np.int64)
     annotated = {int(launched[i]): path for i, path in annotated_paths(trace, gpu.rows[launched]).items()}
-    paths = annotated | (_captured_paths(trace, gpu, replays, captures, notes) if captures else {})
+    paths = annotated | (_captured_paths(gpu, replays, captures, notes) if captures else {})
     if not paths:
         return calls, node
     grafts: Grafts = {}
@@ -178,9 +178,11 @@ def with_replayed(
         reached: set[int] = set()
         for event in events.tolist():
             if event in paths:
-                nodes = _graft(grafts, len(calls.table.parent), root, paths[event])
-                node[event] = nodes[-1] if nodes else root
-                reached.update(nodes)
+                here = root
+                for own in paths[event]:
+                    here = grafts.setdefault((here, own), len(calls.table.parent) + len(grafts))
+                    reached.add(here)
+                node[event] = here
         if step >= 0:
             counts.update((step, new) for new in reached)
     if annotated:
@@ -189,16 +191,19 @@ def with_replayed(
 
 
 def _captured_paths(
-    trace: Trace, gpu: GpuEvents, replays: Sequence[Int64], captures: Sequence[Capture], notes: Notes
+    gpu: GpuEvents, replays: Sequence[Int64], captures: Sequence[Capture], notes: Notes
 ) -> dict[int, CallPath]:
     """GPU event → its path in the capture of its graph, for those that are in one."""
     paths: dict[int, CallPath] = {}
     counts_of_methods = Counter[str]()
     matches: dict[tuple[Key, ...], tuple[Capture, Int64, str]] = {}
     for events in replays:
-        keys = _keys(trace, gpu.rows[events])
+        keys = _keys(gpu.trace, gpu.rows[events])
         if keys not in matches:  # a graph is replayed in every step
-            matches[keys] = _best(keys, captures)
+            alignments = [(capture, *align(keys, capture)) for capture in captures]
+            matches[keys] = max(  # the capture that explains most of the replay
+                alignments, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0]))
+            )
         capture, places, how = matches[keys]
         matched = int((places >= 0).sum())
         counts_of_methods.update({how: matched, UNMATCHED: len(events) - matched})
@@ -208,10 +213,10 @@ def _captured_paths(
     return paths
 
 
-def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
+def _replays(gpu: GpuEvents) -> list[Int64]:
     """The GPU events of each graph launch, in order of start."""
     launched = np.flatnonzero(gpu.launch >= 0)
-    launched = launched[trace.name_matches(is_graph_launch, gpu.launch[launched])]
+    launched = launched[gpu.trace.name_matches(is_graph_launch, gpu.launch[launched])]
     order = sorted_by(launched, gpu.start, gpu.launch)
     return group_rows(gpu.launch[order], order)
 
@@ -220,12 +225,6 @@ def _keys(trace: Trace, rows: Int64) -> tuple[Key, ...]:
     is_kernel = (trace.category[rows] == cat.KERNEL).tolist()
     events = zip(trace.names_of(rows), launch_shapes(trace, rows), is_kernel, strict=True)
     return tuple((name, shape) if kernel else (COPY, "") for name, shape, kernel in events)
-
-
-def _best(replayed: Sequence[Key], captures: Sequence[Capture]) -> tuple[Capture, Int64, str]:
-    """(the capture that explains most of a replay, and as `align`)."""
-    alignments = [(capture, *align(replayed, capture)) for capture in captures]
-    return max(alignments, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0])))
 
 
 def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
@@ -261,15 +260,6 @@ def _match_equal_numbers(ours: list[Key], theirs: list[Key], places: Int64) -> N
 
 Grafts = dict[tuple[int, PathNode], int]
 """Nodes that are added to a call table, by the node around them: what each is → its number, in order."""
-
-
-def _graft(grafts: Grafts, first: int, root: int, path: CallPath) -> list[int]:
-    """The nodes of ``path`` below ``root``; those that ``grafts`` lacks are added, the first of all as ``first``."""
-    nodes = []
-    for own in path:
-        root = grafts.setdefault((root, own), first + len(grafts))
-        nodes.append(root)
-    return nodes
 
 
 def _grafted(trace: Trace, table: CallTable, grafts: Grafts, counts: Mapping[tuple[int, int], int]) -> CallTable:

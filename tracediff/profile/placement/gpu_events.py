@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Int64, Spans, distinct, last_equal, sorted_by, values_at
+from tracediff.arrays import MISSING, Int64, distinct, last_equal, sorted_by, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import EventSpans, Trace
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.placement.steps import NO_STEP, Steps
 from tracediff.runtimes import ARGUMENT, is_communication, is_launch
@@ -19,12 +19,10 @@ SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
 
-class GpuEvents(Spans, frozen=True, kw_only=True):
+class GpuEvents(EventSpans, frozen=True, kw_only=True):
     """The GPU events of one file, g of them.
 
     Attributes:
-        rows: int64[g] rows of the trace.
-        start, end: int64[g] in ns.
         device, stream: int64[g] numbers, MISSING where not recorded.
         launch: int64[g] row of the launching call, −1 where spilled.
         state: int64[g] whether it COMPUTES, COMMUNICATES or COPIES; positions in `step_states.STATES`.
@@ -32,7 +30,6 @@ class GpuEvents(Spans, frozen=True, kw_only=True):
             in the step of a file that counts as one.
     """
 
-    rows: Int64
     device: Int64
     stream: Int64
     launch: Int64
@@ -66,7 +63,9 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     state = np.where(trace.name_matches(is_communication, rows), COMMUNICATES, COMPUTES)
     state[trace.category[rows] != cat.KERNEL] = COPIES
     spans = trace.spans(rows)
-    return GpuEvents(*spans, rows=rows, device=device, stream=stream, launch=launch, state=state, step=step)
+    return GpuEvents(
+        *spans, trace=trace, rows=rows, device=device, stream=stream, launch=launch, state=state, step=step
+    )
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:

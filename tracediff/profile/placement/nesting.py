@@ -16,7 +16,6 @@ from tracediff.arrays import (
     AnyArray,
     Bools,
     Int64,
-    Spans,
     all_none,
     changes,
     concatenated,
@@ -29,17 +28,16 @@ from tracediff.arrays import (
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import EventSpans, Trace
 from tracediff.profile.model.columns import no_rows, rows_of
 
 BLOCK = 1 << 16
 
 
-class Lane(Spans, frozen=True, kw_only=True):
+class Lane(EventSpans, frozen=True, kw_only=True):
     """All scopes of one kind, thread by thread, outer before inner.
 
     Attributes:
-        rows: int64[n] rows of the trace.
         thread: int32[n], or int64[n] of many ids, code of (process, thread).
         start, end: int64[n] in ns; an end beyond the parent's is cut there.
         parent: int32[n] position in this lane of the enclosing scope, −1 for roots.
@@ -47,7 +45,6 @@ class Lane(Spans, frozen=True, kw_only=True):
         self_ns: int64[n] duration less direct children; over a lane Σ self = Σ roots.
     """
 
-    rows: Int64
     thread: Int64
     parent: Int64
     depth: AnyArray
@@ -67,12 +64,12 @@ class Lanes(NamedTuple):
     python: Lane
 
 
-def thread_ranks(trace: Trace, lanes: Lanes) -> dict[int, int]:
+def thread_ranks(lanes: Lanes) -> dict[int, int]:
     """Code of a thread with scopes → its place in order of process and thread ids."""
     codes = {code for lane in lanes for code in lane.thread[changes(lane.thread)].tolist()}
 
     def place(code: int) -> list[tuple[bool, int, str]]:
-        return [*map(_id_order, trace.ids_of(code))]
+        return [*map(_id_order, lanes.ops.trace.ids_of(code))]
 
     return {code: rank for rank, code in enumerate(sorted(codes, key=place))}
 
@@ -96,7 +93,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes | None = None) -> Lane:
     ``notes``.
     """
     if not len(rows):
-        return no_rows(Lane)
+        return no_rows(Lane, trace=trace)
     notes = notes or Notes()
     rows, thread = _outer_first(trace, rows, trace.thread(rows))
     start, recorded = trace.spans(rows)
@@ -118,11 +115,19 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes | None = None) -> Lane:
         "scopes end after the scope around them; the time after its end counts in no self time",
         cut.sum(),
     )
-    self_ns, depth = end - start, depth.astype(np.int16)  # narrow numbers are sorted in linear time
+    self_ns = end - start
     inner = parent >= 0
     np.subtract.at(self_ns, parent[inner], (end - start)[inner])
-    parent = parent.astype(np.int32)
-    return Lane(rows=rows, thread=thread, start=start, end=end, parent=parent, depth=depth, self_ns=self_ns)
+    return Lane(
+        trace=trace,
+        rows=rows,
+        thread=thread,
+        start=start,
+        end=end,
+        parent=parent.astype(np.int32),
+        depth=depth.astype(np.int16),  # narrow numbers are sorted in linear time
+        self_ns=self_ns,
+    )
 
 
 def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:

@@ -84,20 +84,20 @@ class Scopes(Struct, frozen=True):
     modules: Nested
 
 
-def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
+def scopes_of(ops: Lane, annotations: Lane) -> Scopes:
     """The phase, annotation and module of every operator and call."""
-    modules = module_lane(trace)
-    module_of, module_paths = paths_of(trace, modules)
-    users = lane_of(trace, trace.rows_named(_is_users, annotations.rows))
-    user_of, user_paths = paths_of(trace, users)
+    modules = module_lane(ops.trace)
+    module_of, module_paths = paths_of(modules)
+    users = lane_of(ops.trace, annotations.rows[annotations.matches(_is_users)])
+    user_of, user_paths = paths_of(users)
 
-    phase = _phases(trace, ops, annotations)
+    phase = _phases(ops, annotations)
     starts, threads = ops.start, ops.thread
     module = values_at(module_of, enclosing(modules, threads, starts))
     annotation = values_at(user_of, enclosing(users, threads, starts))
     if len(modules.rows):
         backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
-        module[backward] = of_forward(trace, ops, phase, module)[backward]
+        module[backward] = of_forward(ops, phase, module)[backward]
     return Scopes(phase, (annotation, user_paths), (module, module_paths))
 
 
@@ -111,16 +111,16 @@ def module_lane(trace: Trace) -> Lane:
     return lane_of(trace, trace.rows_named(MODULE_SCOPE.match, rows))
 
 
-def host_collectives(trace: Trace, lanes: Lanes) -> Int64:
+def host_collectives(lanes: Lanes) -> Int64:
     """Rows of the collectives that threads of the host carry out."""
-    return trace.rows_named(is_host_collective, lanes.annotations.rows)
+    return lanes.annotations.rows[lanes.annotations.matches(is_host_collective)]
 
 
-def collective_waits(trace: Trace, lanes: Lanes) -> Painting:
+def collective_waits(lanes: Lanes) -> Painting:
     """Where the host does nothing recorded until a collective ends that a thread of its own carries out, as of gloo: by
     the collective. What such a thread does within it is part of it.
     """
-    collectives = lane_of(trace, host_collectives(trace, lanes))
+    collectives = lane_of(lanes.ops.trace, host_collectives(lanes))
     outermost = lanes.ops.roots
     around = enclosing(collectives, lanes.ops.thread[outermost], lanes.ops.start[outermost])
     others = outermost[around < 0]
@@ -150,10 +150,10 @@ def inherited(lane: Lane, values: AnyArray, missing: int) -> AnyArray:
     return np.append(values, values.dtype.type(missing))[nearest(lane, values != missing)]
 
 
-def paths_of(trace: Trace, lane: Lane) -> Nested:
+def paths_of(lane: Lane) -> Nested:
     """The paths of the scopes of ``lane``, one for each chain of names."""
     path_of, paths = all_none(len(lane.rows)), list[tuple[int, int]]()
-    name = trace.name[lane.rows]
+    name = lane.name
     for positions in by_depth(lane):
         around = values_at(path_of, lane.parent[positions])
         code, first = combined(around, name[positions])
@@ -162,28 +162,28 @@ def paths_of(trace: Trace, lane: Lane) -> Nested:
     return path_of, paths
 
 
-def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
-    backward = trace.name_matches(BACKWARD_OP.search, ops.rows) & (trace.category[ops.rows] == cat.CPU_OP)
+def _phases(ops: Lane, annotations: Lane) -> NDArray[np.int8]:
+    is_operator = ops.category == cat.CPU_OP
     phases = np.full(len(ops.rows), -1, np.int8)
-    phases[backward] = BACKWARD
+    phases[is_operator & ops.matches(BACKWARD_OP.search)] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)
     for phase, matches in ((OPTIMIZER, OPTIMIZER_SCOPE.search), (OTHER, is_loading)):
-        around = values_at(nearest(annotations, trace.name_matches(matches, annotations.rows)), scope)
+        around = values_at(nearest(annotations, annotations.matches(matches)), scope)
         phases[(around >= 0) & (phases < 0)] = phase
     phase_of_op = inherited(ops, phases, -1)
-    alone = (phase_of_op < 0) & (ops.parent < 0) & (trace.category[ops.rows] != cat.CPU_OP) & (scope < 0)
+    alone = (phase_of_op < 0) & (ops.parent < 0) & ~is_operator & (scope < 0)
     phase_of_op[phase_of_op < 0] = FORWARD
     phase_of_op[alone] = UNKNOWN  # a call that nothing is around
     return phase_of_op
 
 
-def of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], values: Int64) -> Int64:
+def of_forward(ops: Lane, phase: NDArray[np.int8], values: Int64) -> Int64:
     """int64[n]: of a backward operator the one of ``values`` of the forward operator with its sequence number.
 
     Operators that record no gradient carry the number of the next that does, so that the latest of one number is the
     one meant.
     """
-    sequence = trace.integer_column("Sequence number", cat.CPU_OP)[ops.rows]
+    sequence = ops.trace.integer_column("Sequence number", cat.CPU_OP)[ops.rows]
     numbered = np.flatnonzero((sequence != MISSING) & (sequence >= 0) & (phase != BACKWARD))
     numbered = sorted_by(numbered, ops.start, sequence)
     backward_sequence = inherited(ops, np.where(phase == BACKWARD, sequence, MISSING), MISSING)
@@ -194,13 +194,13 @@ CODE = late(r"\.py\(\d+\)")
 """Names of functions that are in a Python file."""
 
 
-def outside_torch(trace: Trace, python: Lane, others: Collection[str] = ()) -> Int64:
+def outside_torch(python: Lane, others: Collection[str] = ()) -> Int64:
     """int64[rows of the trace + 1]: of a Python function the innermost of a Python file outside of torch that is or
     encloses it, and is none of ``others``; else −1.
     """
-    inside = trace.torch_functions.union(others)
-    outside = trace.name_matches(lambda name: CODE.search(name) and name not in inside, python.rows)
-    rows = all_none(len(trace) + 1)
+    inside = python.trace.torch_functions.union(others)
+    outside = python.matches(lambda name: CODE.search(name) and name not in inside)
+    rows = all_none(len(python.trace) + 1)
     rows[python.rows] = values_at(python.rows, nearest(python, outside))
     return rows
 
@@ -209,12 +209,13 @@ STACKS = ("stack", "Call stack")
 """Arguments of operators with the frames around them: of what torch.compile compiled, and of torch before 1.12."""
 
 
-def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
+def source_lines(ops: Lane, python: Lane) -> Int64:
     """int64[n] by position in the ops lane: code of ``model.py(12): forward`` among the texts of the trace, to which
     lines are added; −1 where unknown.
 
     A stack names the line that runs, a Python function of a trace the line on which it begins.
     """
+    trace = ops.trace
     stacks = [argument for argument in STACKS if trace.has_texts(argument, cat.CPU_OP)]
     if not (len(python.rows) or stacks):
         return all_none(len(ops.rows))
@@ -227,7 +228,7 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
     out = all_none(len(ops.rows))
     if len(python.rows):
         around = enclosing(python, ops.thread, ops.start)
-        caller = outside_torch(trace, python)[values_at(python.rows, around)]
+        caller = outside_torch(python)[values_at(python.rows, around)]
         out = mapped(values_at(trace.name, caller), lambda code: code_of(names[code]))
     for argument in stacks:
         stack = trace.text_column(argument, cat.CPU_OP)[ops.rows]

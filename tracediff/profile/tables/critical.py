@@ -8,8 +8,7 @@ import numpy as np
 
 from tracediff.arrays import Int64, cut, distinct, numbered_texts, stacked, union
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Trace
-from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
+from tracediff.profile.analyses.critical_path import CriticalPath, SourceNumbers, critical_path
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import state_label
 from tracediff.profile.kernels.display_names import display_name
@@ -53,56 +52,49 @@ Labels = Int64
 def critical_rows(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
     path = critical_path(context)
-    owners, rows, texts = _labels(context.trace, context.gpu)
-    critical = ((step, label, ns, 0) for step, label, ns in _on_path(path, owners, rows))
-    total = ((step, label, 0, ns) for step, label, ns in _in_period(path, context, owners, rows))
-    step, label, *columns = stacked(*critical, *total)
+    labels, texts = _labels(context.gpu)
+    critical = (*_on_path(path, labels), 0)
+    total = ((step, label, 0, ns) for step, label, ns in _in_period(path, SourceNumbers(context), labels))
+    step, label, *columns = stacked(critical, *total)
     return summed(step, [(label // len(texts), KINDS), (label % len(texts), texts)], columns)
 
 
-def _labels(trace: Trace, gpu: GpuEvents) -> tuple[dict[int, Labels], Labels, list[str]]:
-    """(what a span is → labels by its owner: of GPU events, of their time in the queue, and of time about which nothing
-    is recorded; int64[n + 1] for each event of the trace, the last for no event; the texts).
-    """
+def _labels(gpu: GpuEvents) -> tuple[Labels, list[str]]:
+    """(the label of each source (`SourceNumbers`), the texts)."""
+    trace = gpu.trace
     place, names = numbered_texts(map(match_name, trace.names))
     texts = [*names, NOT_IN_FILE, NOT_RECORDED]
     size, name = len(texts), place[trace.name]
-    rows = np.append(_kinds(trace, gpu) * size + name, PYTHON * size + texts.index(NOT_RECORDED))
+    rows = np.append(_kinds(gpu) * size + name, PYTHON * size + texts.index(NOT_RECORDED))
     queues = QUEUE * size + np.where(gpu.launch >= 0, name[gpu.launch], texts.index(NOT_IN_FILE))
-    unknown = np.array([UNEXPLAINED * size + texts.index(NOT_IN_FILE)])
-    return {EVENT: rows[gpu.rows], QUEUED: queues, BETWEEN: queues, UNKNOWN: unknown}, rows, texts
+    unknown = UNEXPLAINED * size + texts.index(NOT_IN_FILE)
+    return np.concatenate((rows, rows[gpu.rows], queues, queues, [unknown])), texts
 
 
-def _kinds(trace: Trace, gpu: GpuEvents) -> Int64:
+def _kinds(gpu: GpuEvents) -> Int64:
     """int64[n] index into KINDS of each event; events other than operators, calls and GPU events count as Python."""
-    kind = np.full(len(trace.categories), PYTHON, np.int64)
+    kind = np.full(len(gpu.trace.categories), PYTHON, np.int64)
     kind[cat.CPU_OP], kind[list(cat.CALLS)] = OP, CALL
-    kinds = kind[trace.category]
+    kinds = kind[gpu.trace.category]
     kinds[gpu.rows] = gpu.state
     return kinds
 
 
-def _on_path(path: CriticalPath, owners: dict[int, Labels], rows: Labels) -> Iterator[Parts]:
+def _on_path(path: CriticalPath, labels: Labels) -> Parts:
     """The spans of the path, those on the host by what it did."""
-    for what in owners:
-        yield _spans(path, what, owners)
-    span, row, _, ns = path.on_host(np.arange(len(path.what)))
-    yield path.step[span], rows[row], ns
+    span, source, _, ns = path.parts(np.arange(len(path.source)))
+    return path.step[span], labels[source], ns
 
 
-def _spans(path: CriticalPath, what: int, owners: dict[int, Labels]) -> Parts:
-    spans = np.flatnonzero(path.what == what)
-    return path.step[spans], owners[what][path.owner[spans]], path.ns[spans]
-
-
-def _in_period(path: CriticalPath, context: Context, owners: dict[int, Labels], rows: Labels) -> Iterator[Parts]:
+def _in_period(path: CriticalPath, numbers: SourceNumbers, labels: Labels) -> Iterator[Parts]:
     """All time of the same kinds and names: GPU events; time in which at least one waits in a queue; self time of
     operators and calls on every thread; Python time of the host taken as one thread.
     """
+    context, rows, queues = numbers.context, labels[: numbers.event], labels[numbers.queue : numbers.between]
     gpu, ops, edges = context.gpu, context.ops, context.completions
-    yield _by_step(gpu.start, gpu.end, owners[EVENT], edges)
-    for label in distinct(owners[QUEUED]):
-        some = owners[QUEUED] == label
+    yield _by_step(gpu.start, gpu.end, rows[gpu.rows], edges)
+    for label in distinct(queues):
+        some = queues == label
         waiting = union(path.queued[some], gpu.start[some])
         yield _by_step(waiting.start, waiting.end, np.full(len(waiting.start), label), edges)
     start, end, position = pieces(ops)
@@ -110,7 +102,8 @@ def _in_period(path: CriticalPath, context: Context, owners: dict[int, Labels], 
     whole = path.host.outside_ops
     idle = np.flatnonzero(~context.trace.is_of(cat.OPS, whole.rows) | (whole.rows < 0))
     yield _by_step(whole.times[idle], np.append(whole.times, edges[-1])[idle + 1], rows[whole.rows[idle]], edges)
-    yield _spans(path, UNKNOWN, owners)
+    unknown = np.flatnonzero(path.source == numbers.unknown)
+    yield path.step[unknown], labels[path.source[unknown]], path.ns[unknown]
 
 
 def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Parts:

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracediff.arrays import (
     MISSING,
@@ -29,7 +30,7 @@ from tracediff.arrays import (
     union,
 )
 from tracediff.ingest.model import categories as cat
-from tracediff.profile.analyses.collective_ops import AMOUNTS, DESCRIPTION, bus_traffic, collectives, size_labels
+from tracediff.profile.analyses.collective_ops import AMOUNTS, DESCRIPTION, collectives, size_labels, traffic
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES, state_label, step_account
 from tracediff.profile.model.columns import rows_of
@@ -168,13 +169,9 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     int64[m].
     """
     whole = len(gpu.rows) == len(context.gpu.rows)
-    account = (
-        context.account
-        if whole
-        else step_account(context.trace, context.steps, context.completions, gpu, context.lanes, context.collectives)
-    )
+    account = context.account if whole else step_account(replace(context, gpu=gpu))
     queued = _collectives_next(context, gpu)
-    collective = union(*context.trace.spans(host_collectives(context.trace, context.lanes)))
+    collective = union(*context.trace.spans(host_collectives(context.lanes)))
     low, high = int(context.completions[0]), int(context.completions[-1])
     borders = np.concatenate((queued.start, queued.end, collective.start, collective.end))
     edges = edges_of(account.painting.times[1:], borders.clip(low, high))
@@ -230,7 +227,7 @@ KERNEL_SIZES = TableSchema(
 def kernel_size_rows(context: Context) -> TableRows:
     """Rows by bucket of duration."""
     gpu = context.gpu
-    kernels = np.flatnonzero(context.trace.category[gpu.rows] == cat.KERNEL)
+    kernels = np.flatnonzero(gpu.category == cat.KERNEL)
     took = gpu.ns[kernels]
     bucket = last_up_to(np.array(BOUNDS_US) * 1000, took)
     return summed(gpu.step[kernels], [(bucket, BUCKETS)], [took, 1])
@@ -257,7 +254,7 @@ COPIES = TableSchema(
 def copy_rows(context: Context) -> TableRows:
     """Rows by direction and kind of memory, both from the event's name."""
     trace, gpu = context.trace, context.gpu
-    copies = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
+    copies = np.flatnonzero(gpu.category != cat.KERNEL)
     rows = gpu.rows[copies]
     name = trace.name[rows]
     size = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[rows]
@@ -305,9 +302,8 @@ COLLECTIVES = TableSchema(
 def collective_rows(context: Context) -> TableRows:
     """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
     operations = collectives(context)
-    took, has_size = operations.ns, operations.size >= 0
+    took = operations.ns
     ranks = np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind]
-    bus, has_bus = bus_traffic(operations.kinds, operations.kind, ranks, operations.size)
     keys = [
         (operations.kind, [getattr(k, name) for k in operations.kinds]) for name in ("collective", "group", "dtype")
     ]
@@ -316,10 +312,7 @@ def collective_rows(context: Context) -> TableRows:
         operations.exposed,
         took - operations.exposed,
         1,
-        operations.size * has_size,
-        took * has_size,
-        bus,
-        took * has_bus,
+        *traffic(operations.kinds, operations.kind, ranks, operations.size, took),
     ]
     return summed(operations.step, [*keys, numbered_texts(size_labels(operations.size))], columns)
 

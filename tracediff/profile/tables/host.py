@@ -60,7 +60,7 @@ def idle_rows(context: Context) -> TableRows:
     step = np.searchsorted(context.completions, start, side="right")[interval] - 1
     caller = np.where(
         _on_thread(context, own)[row],
-        outside_torch(context.trace, context.lanes.python)[python.rows_at(low)],
+        outside_torch(context.lanes.python)[python.rows_at(low)],
         -1,
     )
     caller[caller == row] = -1
@@ -87,7 +87,7 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     that thread.
     """
     ops, annotations, python = context.lanes
-    threads = thread_order(context.trace, context.steps, context.lanes)
+    threads = thread_order(context)
     own = int([*context.trace.thread(context.steps.rows), *threads, -1][0])
     host = NOTHING
     for thread in list(dict.fromkeys((own, *threads)))[: 1 + bounds.IDLE_THREADS]:
@@ -125,7 +125,7 @@ def loading_rows(context: Context) -> TableRows:
     in which it lies; where several annotations are open, it counts for the first.
     """
     trace, lane, account = context.trace, context.lanes.annotations, context.account
-    loaders = np.flatnonzero(trace.name_matches(is_loading, lane.rows))
+    loaders = np.flatnonzero(lane.matches(is_loading))
     rows = lane.rows[sorted_by(loaders, lane.start)]
     start, end = trace.spans(rows)
     previous_end = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
@@ -161,11 +161,11 @@ SYNCHRONISATIONS = TableSchema(
 def synchronisation_rows(context: Context) -> TableRows:
     """Rows by call and call site; if one such call is inside another, only the outer counts."""
     trace, ops = context.trace, context.ops
-    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_synchronising, ops.rows)
+    waits = (ops.category != cat.CPU_OP) & ops.matches(is_synchronising)
     waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
     step = context.steps.positions_at(ops.start[waiting])
     keys: list[Key] = [
-        (trace.name[ops.rows[waiting]], trace.names),
+        (ops.name[waiting], trace.names),
         (np.where(step >= 0, context.calls.node[waiting], -1), lambda node: _path(trace, context.calls, node)),
         _innermost_of(context, waiting, context.lanes.python, SOURCE_LINE.search, bounds.PYTHON_FRAMES),
         _innermost_of(context, waiting, context.lanes.annotations, lambda name: not PROFILER_STEP.match(name), 1),
@@ -180,9 +180,9 @@ def _innermost_of(
     ``matches``, the texts that the codes index).
     """
     trace, ops = context.trace, context.ops
-    name = np.append(trace.name[lane.rows], -1)
+    name = np.append(lane.name, -1)
     outer = np.append(lane.parent, -1)
-    matching = np.append(nearest(lane, trace.name_matches(matches, lane.rows)), -1)
+    matching = np.append(nearest(lane, lane.matches(matches)), -1)
     innermost = [matching[enclosing(lane, ops.thread[positions], ops.start[positions])]]
     while len(innermost) < most:
         innermost.append(matching[outer[innermost[-1]]])
@@ -218,7 +218,7 @@ PYTHON = TableSchema(
 def python_rows(context: Context) -> TableRows:
     """Rows by function, without addresses of objects; a call counts in the step in which it begins."""
     names, lane = context.trace.names, context.lanes.python
-    name = context.trace.name[lane.rows]
+    name = lane.name
     keys: list[Key] = [(name, matched(names)), (name, lambda code: _kind(names[code]))]
     return summed(context.steps.positions_at(lane.start), keys, [lane.self_ns, lane.ns, 1])
 
@@ -251,7 +251,7 @@ def module_rows(context: Context) -> TableRows:
     the steps.
     """
     ops, calls, lane = context.ops, context.calls, module_lane(context.trace)
-    of_call, recorded = paths_of(context.trace, lane)
+    of_call, recorded = paths_of(lane)
     paths = {path: number for number, path in enumerate(recorded)}
     of_node = np.array(modules_of(tuples(calls.table.parent, calls.table.kind, calls.table.name), paths), np.int64)
     step = context.steps.positions_at(ops.start) if paths else all_none(len(ops.rows))

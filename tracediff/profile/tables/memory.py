@@ -137,7 +137,7 @@ def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     """(int64[m] place of each event, the places' phase, operator and module)."""
     position, names = _operators(context, device), context.trace.names
     node = values_at(context.calls.node, position)
-    name = values_at(context.trace.name[context.ops.rows], position)
+    name = values_at(context.ops.name, position)
     code, first = combined(node, name)
     scopes = _scopes(context)
     number: dict[Place, int] = {}
@@ -152,11 +152,11 @@ def _operators(context: Context, device: Allocations) -> Int64:
     """int64[m] position in the ops lane of the operator that each allocation is attributed to, −1 for none: the
     innermost operator that does more than allocate, else the innermost.
     """
-    trace, ops = context.trace, context.ops
+    ops = context.ops
     innermost = enclosing(ops, _threads(context, device), device.time)
-    is_caller = context.calls.operator & ~trace.name_matches(ALLOCATES.match, ops.rows)
+    is_caller = context.calls.operator & ~ops.matches(ALLOCATES.match)
     position = values_at(nearest(ops, is_caller), innermost)
-    is_operator = np.append(trace.category[ops.rows] == cat.CPU_OP, False)[innermost]
+    is_operator = np.append(ops.category == cat.CPU_OP, False)[innermost]
     return np.where(position >= 0, position, np.where(is_operator, innermost, -1))
 
 

@@ -102,10 +102,10 @@ def rate_rows(context: Context) -> TableRows:
     position, step, ns, name = _items(context)
     charged = values_at(nearest(ops, _charged(context)), position)
     if on_gpu:  # copies between memories have their own table, and no peak here
-        copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
-        charged[copied[trace.name_matches(has_traffic, ops.rows[charged[copied]])]] = -1
+        copied = np.flatnonzero((charged >= 0) & (context.gpu.category != cat.KERNEL))
+        charged[copied[ops.matches(has_traffic)[charged[copied]]]] = -1
     operator = values_at(nearest(ops, context.calls.operator), position)
-    work, works = _works(trace, ops, charged)
+    work, works = _works(ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
     flop, size = (
         np.array([-1 if amount is None else amount for amount in column], np.int64)[work]
@@ -123,7 +123,7 @@ def rate_rows(context: Context) -> TableRows:
         ns * (has_flop & (units == MATRIX)),
         ns * (has_flop & (units == VECTOR)),
     ]
-    operator_name = values_at(trace.name[ops.rows], operator)
+    operator_name = values_at(ops.name, operator)
     kinds, names = len(works), len(trace.names)
     label = np.where(work > 0, work, np.where(operator_name >= 0, kinds + operator_name, kinds + names + name))
 
@@ -143,22 +143,22 @@ def _items(context: Context) -> tuple[Int64 | Codes, Int64, Int64, Codes]:
     """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events; of the operators of a
     file without, their own positions and self times.
     """
-    trace, gpu, ops = context.trace, context.gpu, context.ops
+    gpu, ops = context.gpu, context.ops
     if len(gpu.rows):
-        return context.calls.position[gpu.launch], gpu.step, gpu.ns, trace.name[gpu.rows]
+        return context.calls.position[gpu.launch], gpu.step, gpu.ns, gpu.name
     position = np.flatnonzero(context.calls.operator)
     step = context.steps.positions_at(ops.start[position])
-    return position, step, ops.self_ns[position], trace.name[ops.rows[position]]
+    return position, step, ops.self_ns[position], ops.name[position]
 
 
 def _charged(context: Context) -> Bools:
     """bool[n]: operators with a formula for FLOPs without another such one inside, and those with traffic without the
     same one inside.
     """
-    trace, ops = context.trace, context.ops
-    cpu_op = trace.category[ops.rows] == cat.CPU_OP
-    heavy, light = (cpu_op & trace.name_matches(has_formula, ops.rows) for has_formula in (has_flop, has_traffic))
-    base = numbered_texts(map(base_of, trace.names))[0][trace.name[ops.rows]]
+    ops = context.ops
+    cpu_op = ops.category == cat.CPU_OP
+    heavy, light = (cpu_op & ops.matches(has_formula) for has_formula in (has_flop, has_traffic))
+    base = numbered_texts(map(base_of, ops.trace.names))[0][ops.name]
     out: Bools = heavy | light
     for kind, alike in ((heavy, np.zeros_like(base)), (light, base)):
         inner = np.flatnonzero(kind)
@@ -167,10 +167,11 @@ def _charged(context: Context) -> Bools:
     return out
 
 
-def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[OperatorWork]]:
+def _works(ops: Lane, charged: Int64) -> tuple[Int64, list[OperatorWork]]:
     """(int64[m] index of each item's work, the works; the first is that of no formula). Equal arguments are read
     once.
     """
+    trace = ops.trace
     owners, owner = np.unique(charged, return_inverse=True)
     none = int(len(owners) > 0 and owners[0] < 0)
     owners = owners[none:]
