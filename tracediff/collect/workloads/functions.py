@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.harness import classification, described, inference, loaded, sizes
+from tracediff.collect.workloads.harness import classification, described, inference, loaded
 
 
 def sum_of_squares(x: Tensor) -> Tensor:
@@ -20,7 +20,10 @@ def sum_of_squares(x: Tensor) -> Tensor:
 
 @described(
     "the mean of sin(x)**2 + cos(x)**2 of a large tensor, or of many scalars one after another",
-    sizes("side calls", tiny=(1000, 100), small=(2000, 1000), full=(10000, 100_000)),
+    "side calls",
+    tiny=(1000, 100),
+    small=(2000, 1000),
+    full=(10000, 100_000),
     variants=("eager", "compile"),
     own=("large", "scalar"),
 )
@@ -53,12 +56,10 @@ def perceptron(
 
 @described(
     "inference or training step of a multi-layer perceptron (linear layers and ReLU; SGD)",
-    sizes(
-        "inputs width depth classes batch",
-        tiny=(64, 512, 4, 10, 128),
-        small=(784, 1024, 6, 10, 256),
-        full=(784, 4096, 8, 1000, 1024),
-    ),
+    "inputs width depth classes batch",
+    tiny=(64, 512, 4, 10, 128),
+    small=(784, 1024, 6, 10, 256),
+    full=(784, 4096, 8, 1000, 1024),
     variants=("eager", "script", "trace", "export"),
     own=("inference", "training"),
 )

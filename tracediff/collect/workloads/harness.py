@@ -1,4 +1,4 @@
-"""What the workloads share: `Workload`, their sizes as a table, steps of inference and training, batches."""
+"""What the workloads share: `Workload`, steps of inference and training, batches."""
 
 from __future__ import annotations
 
@@ -36,15 +36,13 @@ class Workload(NamedTuple):
 
 
 def described(
-    title: str, sizes: dict[str, dict[str, Any]], *, variants: tuple[str, ...], own: tuple[str, ...] = ()
+    title: str, names: str, *, variants: tuple[str, ...], own: tuple[str, ...] = (), **values: tuple[Any, ...]
 ) -> Callable[[Callable[..., Task]], Workload]:
-    """Makes a `Workload` of the function that makes its step."""
+    """Makes a `Workload` of the function that makes its step; ``values`` are those of its arguments called ``names``
+    at each size.
+    """
+    sizes = {size: dict(zip(names.split(), row, strict=True)) for size, row in values.items()}
     return lambda make: Workload(title, sizes, variants, own, make)
-
-
-def sizes(names: str, **values: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
-    """Size → arguments of the workload's ``make``, called ``names``."""
-    return {size: dict(zip(names.split(), row, strict=True)) for size, row in values.items()}
 
 
 def calling(variant: Variant, device: str, function: Callable[..., Any], *inputs: Any, model: Any = None) -> Task:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.harness import described, sizes
+from tracediff.collect.workloads.harness import described
 
 
 def row_sums(x: Any, y: Any) -> Any:
@@ -27,12 +27,10 @@ def outer_sums(x: Any, y: Any) -> Any:
 
 @described(
     "a NumPy function (normalise, outer product, clip, exp; or batched outer products), between tensors",
-    sizes(
-        "rows columns batch width",
-        tiny=(1000, 1000, 64, 64),
-        small=(2000, 2000, 1024, 64),
-        full=(8192, 8192, 1024, 640),
-    ),
+    "rows columns batch width",
+    tiny=(1000, 1000, 64, 64),
+    small=(2000, 2000, 1024, 64),
+    full=(8192, 8192, 1024, 640),
     variants=("eager", "compile"),
     own=("vectors", "batched"),
 )

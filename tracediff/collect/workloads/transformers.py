@@ -20,7 +20,6 @@ from tracediff.collect.workloads.harness import (
     inference,
     loaded,
     moved,
-    sizes,
     training,
 )
 from tracediff.errors import TracediffError
@@ -92,12 +91,10 @@ def fake_image(image: int, batch: int, index: int) -> tuple[Tensor, int]:
 
 @described(
     "training step of a vision transformer (cross-entropy, Adam)",
-    sizes(
-        "image patch width depth heads batch",
-        tiny=(64, 8, 192, 3, 3, 8),
-        small=(224, 16, 384, 12, 6, 32),
-        full=(224, 16, 768, 12, 12, 64),
-    ),
+    "image patch width depth heads batch",
+    tiny=(64, 8, 192, 3, 3, 8),
+    small=(224, 16, 384, 12, 6, 32),
+    full=(224, 16, 768, 12, 12, 64),
     variants=("eager", "compile", "eager+amp", "compile+amp"),
     own=("in_memory", "workers0", "workers2"),
 )
@@ -166,12 +163,10 @@ class WithLoss(nn.Module):
 
 @described(
     "training step of a vision transformer with an expensive loss: distillation, or a larger expert (Adam)",
-    sizes(
-        "image patch width depth heads classes batch expert",
-        tiny=(32, 8, 96, 2, 3, 4096, 8, 6),
-        small=(224, 16, 384, 12, 6, 21841, 32, 24),
-        full=(224, 16, 768, 12, 12, 21841, 64, 24),
-    ),
+    "image patch width depth heads classes batch expert",
+    tiny=(32, 8, 96, 2, 3, 4096, 8, 6),
+    small=(224, 16, 384, 12, 6, 21841, 32, 24),
+    full=(224, 16, 768, 12, 12, 21841, 64, 24),
     variants=("eager", "compile+loss_eager", "compile+loss_compiled", "compile+one_graph"),
     own=("loss_eager", "loss_compiled", "one_graph", "distilled", "expert"),
 )
@@ -243,12 +238,10 @@ class Bert(nn.Module):
 
 @described(
     "training step of BERT as a masked language model (AdamW), or inference of a short sentence",
-    sizes(
-        "vocabulary width depth heads tokens batch",
-        tiny=(1000, 64, 2, 2, 32, 4),
-        small=(30522, 256, 4, 4, 128, 8),
-        full=(30522, 768, 12, 12, 512, 16),
-    ),
+    "vocabulary width depth heads tokens batch",
+    tiny=(1000, 64, 2, 2, 32, 4),
+    small=(30522, 256, 4, 4, 128, 8),
+    full=(30522, 768, 12, 12, 512, 16),
     variants=("eager", "compile", "eager+amp", "compile+amp"),
     own=("training", "inference"),
 )
@@ -289,12 +282,10 @@ class Encoder(nn.Module):
 
 @described(
     "inference of a transformer; the sequence length changes every step, in a cycle of four",
-    sizes(
-        "width depth heads batch longest",
-        tiny=(96, 2, 3, 8, 64),
-        small=(384, 6, 6, 16, 256),
-        full=(768, 12, 12, 32, 512),
-    ),
+    "width depth heads batch longest",
+    tiny=(96, 2, 3, 8, 64),
+    small=(384, 6, 6, 16, 256),
+    full=(768, 12, 12, 32, 512),
     variants=("eager", "compile", "compile:dynamic", "compile:dynamic=false"),
 )
 def dynamic_shapes(variant: Variant, device: str, width: int, depth: int, heads: int, batch: int, longest: int) -> Task:
