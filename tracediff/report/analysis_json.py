@@ -78,19 +78,26 @@ class ProfileDocument(JsonObject, tag_field="schema", tag="tracediff.profile/1")
 def document(analysis: Analysis) -> ProfileDocument:
     """The document: times in µs per step, counts and bytes per step."""
     us, has_gpu, gpus = analysis.us, analysis.side.has_gpu, analysis.side.gpu
-    return ProfileDocument(
-        set=filled(Set, analysis.side),
-        step_time=SetStepTime(
+    return filled(
+        ProfileDocument,
+        analysis,
+        set=analysis.side,
+        step_time=filled(
+            SetStepTime,
+            analysis,
+            "us",
+            us,
             us=us(analysis.period),
             states=SET_STATES.json(analysis, analysis.states),
             foreign_gpu_us=us(analysis.foreign),
-            draining_us=us(analysis.draining),
             residual_us=us(analysis.period - sum(s.ns for s in analysis.states)),
         ),
-        gpu_time=SetGpuTime(
+        gpu_time=filled(
+            SetGpuTime,
+            analysis,
+            "us",
+            us,
             us=us(analysis.work) if has_gpu else 0.0,
-            busy_us=us(analysis.busy),
-            unattributed_us=us(analysis.unattributed),
             tensor_core_share=analysis.tensor_cores,
             families=SHARES.json(analysis, analysis.views["family"]) if has_gpu else [],
         ),
@@ -106,7 +113,6 @@ def document(analysis: Analysis) -> ProfileDocument:
             table.schema.name: [row_object(table.schema, key, values, gpus) for key, values in table.per_step()]
             for table in analysis.tables
         },
-        findings=[filled(SetFinding, f) for f in analysis.findings],
         health=analysis.side.notes,
     )
 

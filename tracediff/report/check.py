@@ -291,9 +291,9 @@ def to_json(gate: Gate) -> str:
         CheckDocument,
         gate,
         sentence=sentence(gate),
-        control=filled(CheckedSet, comparison.control),
-        test=filled(CheckedSet, comparison.test),
-        verdict=filled(DiffVerdict, comparison.verdict),
+        control=comparison.control,
+        test=comparison.test,
+        verdict=comparison.verdict,
         comparability=filled(
             GateComparability,
             comparison.comparability,

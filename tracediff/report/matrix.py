@@ -135,7 +135,7 @@ def _comparison(cell: Cell) -> MatrixComparison:
         cell,
         control=comparison.control.label,
         test=comparison.test.label,
-        verdict=filled(DiffVerdict, comparison.verdict),
+        verdict=comparison.verdict,
         comparability=MatrixComparability(comparability.level, [r.code for r in comparability.reasons]),
         tables=tables_of(comparison) if comparison.tables else UNSET,
     )

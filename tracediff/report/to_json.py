@@ -12,7 +12,6 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.accounts import TableDiff
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import WorkTime
-from tracediff.diff.verdict import DiffUnprofiled, DiffVerdict
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import scale_of
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
@@ -30,17 +29,11 @@ Work = TypeVar("Work", bound=json_types.DiffWorkTime)
 
 def document(comparison: Comparison) -> json_types.DiffDocument:
     """The document: times in µs per step, counts per step, null where something was not tested."""
-    host, unprofiled = comparison.host_time, comparison.unprofiled
+    host = comparison.host_time
     return filled(
         json_types.DiffDocument,
         comparison,
-        schema="tracediff.diff/1",
-        control=filled(json_types.Set, comparison.control),
-        test=filled(json_types.Set, comparison.test),
-        comparability=filled(json_types.DiffComparability, comparison.comparability),
-        verdict=filled(DiffVerdict, comparison.verdict),
         answer=answer_of(comparison),
-        unprofiled=filled(DiffUnprofiled, unprofiled) if unprofiled else None,
         step_time=_step_time(comparison),
         gpu_time=_gpu_time(comparison),
         host_time=_work_time(json_types.DiffWorkTime, comparison, host) if host.groups else None,
@@ -146,11 +139,7 @@ def explanation_of(explanation: Explanation | None, sides: Pair[Side]) -> json_t
     return filled(
         json_types.DiffExplanation,
         explanation,
-        facts=[filled(json_types.FactRow, fact) for fact in explanation.facts],
-        lines=[
-            filled(json_types.CauseRow, cause, trail=list(cause.trail), **line_values[id(cause.node)])
-            for cause in explanation.causes
-        ],
+        lines=[filled(json_types.CauseRow, cause, **line_values[id(cause.node)]) for cause in explanation.causes],
         tree=_node(explanation.root, ROOT, thresholds.WRITTEN_NODE * scale_of(explanation.root), line_values),
     )
 
