@@ -184,12 +184,18 @@ def hessian(variant: Variant, device: str, inputs: int, width: int) -> Task:
     return derivative(variant, device, ways, model, BATCH)
 
 
+DEEP: dict[str, Any] = {
+    "names": "width depth batch",
+    "tiny": (256, 4, 32),
+    "small": (1024, 6, 128),
+    "full": (4096, 8, 512),
+}
+"""Sizes of a net of several layers."""
+
+
 @described(
     "a Hessian-vector product of a net's squared output",
-    "width depth batch",
-    tiny=(256, 4, 32),
-    small=(1024, 6, 128),
-    full=(4096, 8, 512),
+    **DEEP,
     variants=("revrev", "fwdrev", "vhp"),
     own=("revrev", "fwdrev", "vhp"),
 )
@@ -236,10 +242,7 @@ class OwnTanh(nn.Module):
 
 @described(
     "a directional derivative of a net in forward mode",
-    "width depth batch",
-    tiny=(256, 4, 32),
-    small=(1024, 6, 128),
-    full=(4096, 8, 512),
+    **DEEP,
     variants=("dual", "jvp", "custom"),
     own=("dual", "jvp", "custom", "dual_parameters", "jvp_parameters"),
 )
