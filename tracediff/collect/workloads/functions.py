@@ -33,7 +33,7 @@ def sum_of_squares(x: Tensor) -> Tensor:
 def sincos(variant: Variant, device: str, side: int, calls: int) -> Task:
     """The step; the mean is outside the compiled function. With ``scalar`` it is what a call costs, ``calls`` times."""
     is_scalar = variant.choice(*sincos.own) == "scalar"
-    x = torch.randn(() if is_scalar else (side, side), device=device)
+    x = torch.randn(() if is_scalar else (side, side))
     function = variant(sum_of_squares, x)
 
     def step() -> Tensor:
@@ -73,7 +73,7 @@ def numpy(variant: Variant, device: str, rows: int, columns: int, batch: int, wi
     is_batched = variant.choice(*numpy.own) == "batched"
     function = outer_sums if is_batched else row_sums
     shapes = 2 * [(batch, width)] if is_batched else [(rows,), (columns,)]
-    x, y = (torch.randn(shape, device=device) for shape in shapes)
+    x, y = (torch.randn(shape) for shape in shapes)
 
     def in_numpy(x: Tensor, y: Tensor) -> Tensor:
         return torch.from_numpy(function(x.cpu().numpy(), y.cpu().numpy())).to(device)
@@ -102,11 +102,13 @@ def perceptron(
 )
 def mlp(variant: Variant, device: str, batch: int, **size: Any) -> Task:
     """The step; a training step fetches its batch from a dataset in memory, and all batches are the same."""
-    model, inputs = perceptron(**size).to(device), size["inputs"]
+    model, inputs = perceptron(**size), size["inputs"]
     if variant.choice(*mlp.own) == "inference":
-        return inference(variant, device, model.eval(), torch.randn(batch, inputs, device=device), batch)
-    samples = TensorDataset(torch.randn(batch, inputs), torch.randint(0, size["classes"], (batch,)))
+        return inference(variant, device, model.eval(), torch.randn(batch, inputs), batch)
+    samples = TensorDataset(
+        torch.randn(batch, inputs, device="cpu"), torch.randint(0, size["classes"], (batch,), device="cpu")
+    )
     batches = loaded(samples, batch, device, pin_memory=False)
-    example = torch.randn(batch, inputs, device=device)
+    example = torch.randn(batch, inputs)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     return classification(variant, device, model, optimizer, batches, example)

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.harness import described, inference, training
+from tracediff.collect.workloads.harness import described, inference, on_device, training
 
 BREAKS = ("item", "print", "numpy", "assert")
 
@@ -94,8 +94,7 @@ def net(variant: Variant, width: int) -> nn.Module:
 
 def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int) -> Task:
     """A training step of ``model``, or an inference step."""
-    x = torch.randn(batch, width, device=device)
-    model.to(device)
+    x = torch.randn(batch, width)
     if variant.choice("training", "inference") == "inference":
         return inference(variant, device, model.eval(), x)
     forward = variant(model, x)
@@ -142,5 +141,6 @@ def with_allreduce(variant: Variant, device: str, batch: int, width: int) -> Tas
 
 
 graph_breaks_allreduce = graph_breaks._replace(
-    title="training or inference step of a net with an all-reduce and four graph breaks (SGD)", make=with_allreduce
+    title="training or inference step of a net with an all-reduce and four graph breaks (SGD)",
+    make=on_device(with_allreduce),
 )

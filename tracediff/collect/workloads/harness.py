@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import wraps
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -42,7 +43,18 @@ def described(
     at each size.
     """
     sizes = {size: dict(zip(names.split(), row, strict=True)) for size, row in values.items()}
-    return lambda make: Workload(title, sizes, variants, own, make)
+    return lambda make: Workload(title, sizes, variants, own, on_device(make))
+
+
+def on_device(make: Callable[..., Task]) -> Callable[..., Task]:
+    """``make``, whose tensors and modules are on its device unless it says otherwise."""
+
+    @wraps(make)
+    def made(variant: Variant, device: str, **size: Any) -> Task:
+        with torch.device(device):
+            return make(variant, device, **size)
+
+    return made
 
 
 def calling(variant: Variant, device: str, function: Callable[..., Any], *inputs: Any, model: Any = None) -> Task:

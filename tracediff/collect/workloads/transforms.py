@@ -29,8 +29,8 @@ from tracediff.collect.workloads.harness import calling, described
 )
 def ensemble(variant: Variant, device: str, models: int, batch: int, **size: Any) -> Task:
     """The inference step: each model has its own minibatch; with ``same`` all models share one."""
-    members = nn.ModuleList(perceptron(**size) for _ in range(models)).to(device).eval()
-    minibatches = torch.randn(models, batch, size["inputs"], device=device)
+    members = nn.ModuleList(perceptron(**size) for _ in range(models)).eval()
+    minibatches = torch.randn(models, batch, size["inputs"])
     same = variant.choice("different", "same") == "same"
     x = minibatches[0] if same else minibatches
     state = stack_module_state(members)
@@ -76,8 +76,8 @@ def convnet(image: int, width: int) -> nn.Module:
 )
 def per_sample_grad(variant: Variant, device: str, image: int, width: int, batch: int) -> Task:
     """The step: each parameter's gradients, stacked over the samples."""
-    model = convnet(image, width).to(device)
-    images, labels = torch.randn(batch, 1, image, image, device=device), torch.randint(0, 10, (batch,), device=device)
+    model = convnet(image, width)
+    images, labels = torch.randn(batch, 1, image, image), torch.randint(0, 10, (batch,))
     parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
 
     def loss(parameters: Any, image: Tensor, label: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ def derivative(
     if variant.choice("one", "batched") == "batched":
         shape = [batch, *shape]
         function = by_samples(function) if way == "loop" else vmap(function, in_dims=(*(None for _ in others), 0))
-    return calling(variant, device, variant(function), *others, torch.randn(*shape, device=device), model=model)
+    return calling(variant, device, variant(function), *others, torch.randn(*shape), model=model)
 
 
 @described(
@@ -141,7 +141,7 @@ def jacobian(variant: Variant, device: str, many: int, few: int, batch: int) -> 
     ``weights`` the derivative by the last layer's weights instead of the inputs.
     """
     inputs, outputs = (few, many) if variant.choice("wide", "tall") == "tall" else (many, few)
-    model = perceptron(inputs, few, 1, outputs, nn.Tanh).to(device)
+    model = perceptron(inputs, few, 1, outputs, nn.Tanh)
     last = f"{len(model) - 1}.weight"
     argnum = 0 if variant.choice("inputs", "weights") == "weights" else 1
 
@@ -170,7 +170,7 @@ BATCH = 4
 )
 def hessian(variant: Variant, device: str, inputs: int, width: int) -> Task:
     """The step: the matrix [inputs, inputs]; with ``batched`` one for each of `BATCH` inputs."""
-    model = perceptron(inputs, width, 1, width, nn.Tanh).to(device)
+    model = perceptron(inputs, width, 1, width, nn.Tanh)
 
     def energy(x: Tensor) -> Tensor:
         return model(x).square().sum()
@@ -201,8 +201,8 @@ DEEP: dict[str, Any] = {
 )
 def hvp(variant: Variant, device: str, width: int, depth: int, batch: int) -> Task:
     """The step: the Hessian at x times a direction."""
-    model = perceptron(width, width, depth, width, nn.Tanh).to(device)
-    x, direction = torch.randn(batch, width, device=device), torch.randn(batch, width, device=device)
+    model = perceptron(width, width, depth, width, nn.Tanh)
+    x, direction = torch.randn(batch, width), torch.randn(batch, width)
 
     def energy(x: Tensor) -> Tensor:
         return model(x).square().sum()
@@ -249,8 +249,8 @@ class OwnTanh(nn.Module):
 def forward_ad(variant: Variant, device: str, width: int, depth: int, batch: int) -> Task:
     """The step: value and derivative of the net, in a direction of its input or of its parameters."""
     way = variant.choice(*forward_ad.own)
-    model = perceptron(width, width, depth, width, OwnTanh if way == "custom" else nn.Tanh).to(device)
-    x, direction = torch.randn(batch, width, device=device), torch.randn(batch, width, device=device)
+    model = perceptron(width, width, depth, width, OwnTanh if way == "custom" else nn.Tanh)
+    x, direction = torch.randn(batch, width), torch.randn(batch, width)
     parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
     directions = {name: torch.randn_like(parameter) for name, parameter in parameters.items()}
 

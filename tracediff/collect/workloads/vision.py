@@ -67,9 +67,9 @@ class ResNet(nn.Sequential):
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
 
 
-def residual_net(variant: Variant, device: str, image: int, batch: int, **size: Any) -> tuple[ResNet, Tensor]:
+def residual_net(variant: Variant, image: int, batch: int, **size: Any) -> tuple[ResNet, Tensor]:
     """The net, and images for it in the variant's memory format."""
-    model, images = ResNet(**size).to(device), torch.randn(batch, 3, image, image, device=device)
+    model, images = ResNet(**size), torch.randn(batch, 3, image, image)
     if variant.has("channels_last"):
         images = images.to(memory_format=torch.channels_last)
     return model, images
@@ -85,7 +85,7 @@ def residual_net(variant: Variant, device: str, image: int, batch: int, **size: 
 )
 def resnet18(variant: Variant, device: str, **size: Any) -> Task:
     """The inference step."""
-    model, images = residual_net(variant, device, bottlenecks=False, **size)
+    model, images = residual_net(variant, bottlenecks=False, **size)
     return inference(variant, device, model.eval(), images, len(images))
 
 
@@ -99,8 +99,8 @@ def resnet18(variant: Variant, device: str, **size: Any) -> Task:
 )
 def resnet50(variant: Variant, device: str, **size: Any) -> Task:
     """The training step."""
-    model, images = residual_net(variant, device, bottlenecks=True, **size)
-    labels = torch.randint(0, 1000, (len(images),), device=device)
+    model, images = residual_net(variant, bottlenecks=True, **size)
+    labels = torch.randint(0, 1000, (len(images),))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     return classification(variant, device, model, optimizer, repeat((images, labels)), images)
 
@@ -116,8 +116,8 @@ def resnet50(variant: Variant, device: str, **size: Any) -> Task:
 def conv_bn(variant: Variant, device: str, image: int, width: int, depth: int, batch: int) -> Task:
     """The inference step."""
     layers = ((nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU()) for i, o in pairwise([3] + depth * [width]))
-    model = nn.Sequential(*chain.from_iterable(layers)).to(device)
-    images = torch.randn(batch, 3, image, image).to(device)
+    model = nn.Sequential(*chain.from_iterable(layers))
+    images = torch.randn(batch, 3, image, image)
     with torch.no_grad():
         model(images)  # so that the running statistics are not trivial
     return inference(variant, device, model.eval(), images, batch)
@@ -146,10 +146,10 @@ def prepared(raw: Tensor, image: int, index: int) -> tuple[Tensor, int]:
 )
 def dataloader(variant: Variant, device: str, raw: int, image: int, width: int, batch: int) -> Task:
     """The training step, including the fetch of a batch; every batch has the same images."""
-    model = ResNet((1, 1, 1, 1), bottlenecks=False, width=width).to(device)
-    images = torch.randint(0, 256, (batch, 3, raw, raw), dtype=torch.uint8)
+    model = ResNet((1, 1, 1, 1), bottlenecks=False, width=width)
+    images = torch.randint(0, 256, (batch, 3, raw, raw), dtype=torch.uint8, device="cpu")
     workers = int(variant.choice(*dataloader.own).removeprefix("workers"))
     batches = loaded(IndexedSamples(batch, partial(prepared, images, image)), batch, device, workers, **UNORDERED)
-    example = torch.randn(batch, 3, image, image, device=device)
+    example = torch.randn(batch, 3, image, image)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     return classification(variant, device, model, optimizer, batches, example)
