@@ -110,6 +110,11 @@ class Series(Struct, frozen=True, dict=True):
         half = reach(self.noise.freedom) * self.noise.sd / math.sqrt(len(point.runs_us))
         return point.step_us * math.exp(-half), point.step_us * math.exp(half)
 
+    @property
+    def has_memory(self) -> bool:
+        """Whether the peak memory of any commit is recorded."""
+        return any(point.memory is not None for point in self.points)
+
     @cached_property
     def families(self) -> tuple[str, ...]:
         """All families, the one with most time at any commit first."""

@@ -26,8 +26,7 @@ SUBTITLE = (
 def commits(series: Series, *, theme: str = "light") -> go.Figure:
     """Panels above each other, by commit: step time, time of the families, peak memory where it is recorded."""
     colours = palette(theme)
-    has_memory = any(point.memory is not None for point in series.points)
-    titles = ["step", "families", *(["peak memory"] if has_memory else [])]
+    titles = ["step", "families", *(["peak memory"] if series.has_memory else [])]
     steps, families, *memory = panels(titles, 0.09)
     _steps(steps, series, colours)
     _families(families, series, colours)
