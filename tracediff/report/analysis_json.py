@@ -12,7 +12,7 @@ from tracediff.ingest.model.health import Note
 from tracediff.present.columns import SET_OPS, SET_STATES, SHARES
 from tracediff.present.tables import row_object
 from tracediff.report.json_text import JsonObject, filled, json_text
-from tracediff.report.json_types import Microseconds, Row, Set
+from tracediff.report.json_types import Row, Set
 
 OperationRow, ShareRow, StateTime = (schema.json_type for schema in (SET_OPS, SHARES, SET_STATES))
 
@@ -20,7 +20,8 @@ OperationRow, ShareRow, StateTime = (schema.json_type for schema in (SET_OPS, SH
 class SetStepTime(JsonObject):
     """The step account: where the time of a step goes."""
 
-    us: Microseconds
+    us: float
+    """µs per step"""
     states: list[StateTime]  # type: ignore[valid-type]
     """states in order of precedence; they add up to the step"""
     foreign_gpu_us: float

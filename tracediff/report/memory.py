@@ -54,9 +54,6 @@ def to_markdown(text: MemoryText) -> str:
     return joined(lines)
 
 
-Bytes = Annotated[int, Meta(description="bytes")]
-
-
 class Layers(JsonObject):
     """Allocated memory over the recording, stacked: at each position the layers add up to what is allocated."""
 
@@ -89,8 +86,10 @@ class MemoryAmounts(JsonObject):
     """part of the peak whose call site is unknown"""
     rounding_bytes: int
     """part of the peak that the allocator added to blocks"""
-    allocated_at_dump_bytes: Bytes
-    reserved_at_dump_bytes: Bytes
+    allocated_at_dump_bytes: int
+    """bytes"""
+    reserved_at_dump_bytes: int
+    """bytes"""
     actions: dict[str, int]
     """number of events by action of the allocator"""
     out_of_memory_bytes: list[int]
@@ -107,7 +106,8 @@ class MemoryHolder(JsonObject):
 
     name: str
     """call site, module or size class, or why it is unknown"""
-    control_bytes: Bytes
+    control_bytes: int
+    """bytes"""
     control_blocks: int
     """number of blocks"""
     test_bytes: int | None
