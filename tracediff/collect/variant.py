@@ -136,7 +136,7 @@ def parse_variant(text: str, workload_variants: Iterable[str] = ()) -> Variant:
         TracediffError: a name or an option is unknown; the message lists the known ones.
     """
     valid_names = (*BUILT_IN, *workload_variants)
-    parts: list[str] = []
+    parts = []
     options: dict[str, Any] = {}
     for part in text.partition("@")[0].split("+"):
         match = PART.match(part)

@@ -231,7 +231,7 @@ class Bisection(Struct, frozen=True):
         decided = by_counts(recorded[0], traces, recorded[1]) if start.counts_decide else None
         if decided:
             return decided
-        rounds: list[Round] = [(traces, *self._round(ends, 0))]
+        rounds = [(traces, *self._round(ends, 0))]
         while True:
             if len(rounds) >= thresholds.LEAST_ROUNDS:
                 decision = by_times(rounds, self.criterion)

@@ -238,7 +238,7 @@ def explain(series: Series, change: Change, repository: Repository) -> Explained
 
 def _nearest(points: Iterable[Point], nearest: Point) -> TraceSet:
     """The runs of the first of ``points``, until they are enough."""
-    sets: list[TraceSet] = []
+    sets = []
     for point in points:
         sets.append(point.traces)
         if sum(len(traces.runs) for traces in sets) >= thresholds.COMPARED_RUNS:

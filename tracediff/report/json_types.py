@@ -20,7 +20,6 @@ from tracediff.report.json_text import JsonObject, one_of
 from tracediff.source.changed_code import ChangedCode
 
 Row = dict[str, str | float | None]
-StateRow, GroupRow, OpRow, FamilyChange = (schema.json_type for schema in (STATES, GROUPS, OPS, FAMILIES))
 
 
 class Set(JsonObject):
@@ -92,7 +91,7 @@ class SidesTime(JsonObject):
 class DiffStepTime(SidesTime):
     """The step account: where the time of a step goes."""
 
-    states: list[StateRow]  # type: ignore[valid-type]
+    states: list[STATES.json_type]  # type: ignore[name-defined]  # made from its columns
     """states in order of precedence"""
     foreign_gpu_us: BothSides
     """part of the GPU states in which all work was launched outside the used steps, µs per step"""
@@ -115,7 +114,7 @@ class DiffWorkTime(SidesTime):
     """occurrences per step; a mean, so it may be a fraction"""
     count_test: float
     """occurrences per step; a mean, so it may be a fraction"""
-    groups: list[GroupRow]  # type: ignore[valid-type]
+    groups: list[GROUPS.json_type]  # type: ignore[name-defined]  # made from its columns
     """all work, the largest change first"""
     matched_us: float
     """change within matched groups with members on both sides, µs per step"""
@@ -305,11 +304,11 @@ class DiffDocument(JsonObject, tag_field="schema", tag="tracediff.diff/1"):
     gpu_time: DiffGpuTime
     host_time: DiffWorkTime | None
     """self time of operators if neither side has a GPU, else null"""
-    ops: list[OpRow]  # type: ignore[valid-type]
+    ops: list[OPS.json_type]  # type: ignore[name-defined]  # made from its columns
     """all operations, the largest change of self time first"""
     common_change: float
     """relative change that all tested operations have in common; 0 where none was tested"""
-    families: list[FamilyChange]  # type: ignore[valid-type]
+    families: list[FAMILIES.json_type]  # type: ignore[name-defined]  # made from its columns
     """work by family, the largest change first"""
     tables: dict[str, list[Row]]
     """tables that both sets were loaded with (docs/analysis.md), the largest change first"""

@@ -150,7 +150,7 @@ def _place_events(trace: Trace, rows: Int64, window: tuple[int, int]) -> PlacedE
     """``rows`` on rows of threads and streams: host first, outer before inner. Viewers drop events that overlap another
     without nesting.
     """
-    parts: list[tuple[Int64, Int64, int]] = []
+    parts = []
     gpu = trace.is_of(ON_GPU)
     complete = trace.dur[rows] >= 0
     for remaining in (rows[complete & ~gpu[rows]], rows[complete & gpu[rows]]):
@@ -214,8 +214,8 @@ def _tracks(
     trace: Trace, keys: list[Key], title: str, labels: str, ids: Ids
 ) -> tuple[dict[Key, tuple[int, int]], list[Event]]:
     """The (pid, tid) of each key, and the events that name them."""
-    processes: dict[tuple[bool, int | str | None], int] = {}
-    tracks: dict[Key, tuple[int, int]] = {}
+    processes = {}
+    tracks = {}
     events: list[Event] = []
     for gpu, code, level in sorted(set(keys), key=lambda key: (key[0], *map(_order, trace.ids_of(key[1])), key[2])):
         process, thread = trace.ids_of(code)
@@ -241,7 +241,7 @@ def _arrows(trace: Trace, placed: PlacedEvents, ids: Ids) -> tuple[dict[int, lis
     """
     starts: dict[int, int] = dict(tuples(placed.rows, placed.start))
     begins: defaultdict[int, list[int]] = defaultdict(list)
-    ends: dict[int, int] = {}
+    ends = {}
     gpu = gpu_events(trace, whole_file(trace), Notes())
     for row, launch in tuples(gpu.rows, gpu.launch):
         if row in starts and launch in starts and starts[launch] <= starts[row]:

@@ -117,7 +117,7 @@ def _marks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
 def _fitting(rows: Iterable[list[Any]], names: Names, room: int) -> list[list[Any]]:
     """The first SEARCHED_ROWS of ``rows``, as many as fit into ``room`` bytes with the names that they add."""
     before, size = names.size, 0
-    fitting: list[list[Any]] = []
+    fitting = []
     for row in islice(rows, bounds.SEARCHED_ROWS):
         size += len(encoded(row))
         if size + names.size - before > room:
