@@ -112,9 +112,7 @@ def add(
     default="step",
     help="Show the step time, the families of work or the peak memory of each commit [default: step].",
 )
-@option(
-    "--last", type=WholeNumber(0), default=30, metavar="N", help="List the last N commits, 0 for all [default: 30]."
-)
+@option("--last", type=WholeNumber(0), default=30, help="List the last N commits, 0 for all [default: 30].")
 @documents(
     json="Write the history as JSON (- is standard output).",
     markdown="Write the tables as Markdown (- is standard output).",

@@ -41,6 +41,8 @@ UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 class WholeNumber(click.IntRange):
     """A whole number in digits 0–9: neither other scripts' digits, signs nor underscores."""
 
+    metavar = "N"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number, within the range."""
         if isinstance(value, str):
@@ -54,7 +56,7 @@ class WholeNumber(click.IntRange):
 class Size(click.ParamType[int]):
     """A number of bytes such as ``500MB`` or ``8G``; units are powers of 1,000."""
 
-    name = "size"
+    name, metavar = "size", "SIZE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The bytes."""
@@ -69,7 +71,7 @@ class Size(click.ParamType[int]):
 class Input(click.ParamType[str]):
     """What a command reads: a file, a folder, a pattern or a URL; with ``sides``, behind a prefix such as ``ctrl=``."""
 
-    name = "input"
+    name, metavar = "input", "FILE"
 
     def __init__(self, sides: tuple[str, ...] = ()) -> None:
         self.sides = sides
@@ -93,7 +95,7 @@ class SetInput(Input):
 class OutputFile(click.ParamType[str]):
     """A file that a command writes; ``-`` is standard output."""
 
-    name = "output"
+    name, metavar = "output", "FILE"
 
     def names(self) -> tuple[str, ...]:
         """Of the files that are written into a folder."""
@@ -102,6 +104,8 @@ class OutputFile(click.ParamType[str]):
 
 class OutputFolder(OutputFile):
     """A folder into which a command writes files that no command reads."""
+
+    metavar = "DIR"
 
 
 class ChartFolder(OutputFolder):
@@ -119,12 +123,12 @@ class GroupedOption(click.Option):
     """An option that ``--help`` lists in the section of its group.
 
     Attributes:
-        group: heading of the section.
+        group: heading of the section. metavar: its value in words, by default that of its type.
     """
 
     def __init__(self, *args: Any, group: str, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
-        self.group = group
+        self.group, self.metavar = group, self.metavar or getattr(self.type, "metavar", None)
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """Cast as click does; an empty value is an error, and that of a name that is none of the choices suggests the
@@ -246,7 +250,7 @@ class Documents(Struct, frozen=True):
 
 def documents(**texts: str) -> Decorator:
     """An option ``--KIND FILE`` with its help text for each kind; the command gets them as ``documents``."""
-    options = (option(f"--{kind}", type=OutputFile(), metavar="FILE", help=text) for kind, text in texts.items())
+    options = (option(f"--{kind}", type=OutputFile(), help=text) for kind, text in texts.items())
     return together(*options, gathered("documents", lambda **files: Documents(files), *texts))
 
 
@@ -261,7 +265,6 @@ chart_folder = option(
     "--charts",
     "chart_folder",
     type=ChartFolder(),
-    metavar="DIR",
     help="Write each chart as HTML that works offline, and as JSON.",
 )
 """The option ``--charts DIR``; the command gets the folder as ``chart_folder``."""
