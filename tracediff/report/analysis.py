@@ -94,13 +94,11 @@ def _states(analysis: Analysis) -> Table:
     """In the order of a comparison: families of operators the largest first, the smallest of them in one row."""
     states = [s for s in analysis.states if s.ns]
     families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -s.ns)
+    others = [s for s in states if s not in families]
     small = [s for s in families if s.ns < thresholds.SMALL_FAMILY * analysis.period]
-    left_out = small if len(small) > 1 else []
-    separate = [s for s in (*families, *(s for s in states if s not in families)) if s not in left_out]
-    times = [(state_label(s.name, analysis.side.has_gpu), s.ns) for s in separate]
-    if left_out:
-        place = len(families) - len(left_out)
-        times.insert(place, (f"op: {len(left_out)} smaller families", sum(s.ns for s in left_out)))
+    if len(small) > 1:
+        families[-len(small) :] = [Share(f"op:{len(small)} smaller families", sum(s.ns for s in small))]
+    times = [(state_label(s.name, analysis.side.has_gpu), s.ns) for s in (*families, *others)]
     times.append(("step", sum(s.ns for s in states)))
     unit = time_unit([analysis.us(analysis.period)])
     rows = [(name, unit.plain(analysis.us(ns)), _part(ns, analysis.period)) for name, ns in times]
