@@ -118,11 +118,8 @@ class Series(Struct, frozen=True, dict=True):
     @cached_property
     def families(self) -> tuple[str, ...]:
         """All families, the one with most time at any commit first."""
-        most: dict[str, float] = defaultdict(float)
-        for point in self.points:
-            for name, us in point.families.items():
-                most[name] = max(most[name], us)
-        return tuple(sorted(most, key=lambda name: (-most[name], name)))
+        by_time = sorted((-us, name) for point in self.points for name, us in point.families.items())
+        return tuple(dict.fromkeys(name for _, name in by_time))
 
 
 Commits = dict[str, tuple[Recorded, list[TraceSet]]]

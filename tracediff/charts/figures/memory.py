@@ -74,10 +74,8 @@ def _curves(panel: Panel, curves: list[Curve], unit: Unit, theme_colours: Palett
 
 def _devices(curves: list[Curve]) -> list[str]:
     """Those with a curve on any side: GPUs first, by number; the host last."""
-    most: dict[str, int] = {}
-    for _, _, curve in curves:
-        most[curve.device] = max(most.get(curve.device, 0), int(curve.allocated.max()))
-    devices = sorted(most, key=lambda d: -most[d])[: bounds.PANELS]
+    by_size = sorted((-int(curve.allocated.max()), curve.device) for _, _, curve in curves)
+    devices = list(dict.fromkeys(device for _, device in by_size))[: bounds.PANELS]
     return sorted(devices, key=lambda d: (d == "host", len(d), d))
 
 
@@ -141,11 +139,8 @@ def _panels(accounts: Sequence[SnapshotAccount]) -> list[tuple[str, Account]]:
 
 def _colours(accounts: Sequence[Account], theme_colours: Palette) -> dict[str, str]:
     """Layer → colour, the same in all panels, from the bottom up."""
-    most: dict[str, int] = {}
-    for account in accounts:
-        for rank, name in enumerate(largest_sites(account)):
-            most[name] = min(most.get(name, rank), rank)
-    sites = sorted(most, key=lambda name: (most[name], name))[: bounds.MEMORY_SITES]
+    ranked = sorted((rank, name) for account in accounts for rank, name in enumerate(largest_sites(account)))
+    sites = list(dict.fromkeys(name for _, name in ranked))[: bounds.MEMORY_SITES]
     parts = dict(zip(sites, theme_colours.parts, strict=False))
     return {BEFORE_RECORDING: theme_colours.control, **parts, OTHER_SITES: theme_colours.neutral}
 

@@ -168,29 +168,25 @@ def _columns(cells: list[Cells], unit: Unit) -> list[str]:
 def _map(panel: Panel, side: Side, cells: Cells, names: dict[str, str], unit: Unit) -> None:
     """The ranks of one side; ``names`` are those of the columns."""
     timed = _steps_timed(side)
-    order = list(cells)
-    ticks = [f"rank {rank}" + (f", sets {plural(timed[rank], 'step')}" if timed[rank] else "") for rank in order]
+    ticks = [f"rank {rank}" + (f", sets {plural(timed[rank], 'step')}" if timed[rank] else "") for rank in cells]
     panel.add_heatmap(
-        z=data_array([unit.scaled(cells[r][c]) if c in cells[r] else None for c in names] for r in order),
-        text=data_array([unit.plain(cells[r][c]) if c in cells[r] else "" for c in names] for r in order),
+        z=data_array([unit.scaled(us[c]) if c in us else None for c in names] for us in cells.values()),
+        text=data_array([unit.plain(us[c]) if c in us else "" for c in names] for us in cells.values()),
         texttemplate="%{text}",
         x=list(range(len(names))),
-        y=list(range(len(order))),
+        y=list(range(len(cells))),
         coloraxis="coloraxis",
         xgap=1,
         ygap=1,
         hoverongaps=False,
         **hovers(
-            [
-                f"<b>{ticks[i]}</b><br>{label(name, 80)}<br>{time(cells[r].get(c, 0.0))} per step"
-                for c, name in names.items()
-            ]
-            for i, r in enumerate(order)
+            [f"<b>{tick}</b><br>{label(name, 80)}<br>{time(us.get(c, 0.0))} per step" for c, name in names.items()]
+            for tick, us in zip(ticks, cells.values(), strict=True)
         ),
     )
     panel.update_yaxes(
-        **named_ticks(ticks, max(1, len(order) // 32)),
-        range=[len(order) - 0.5, -0.5],
+        **named_ticks(ticks, max(1, len(cells) // 32)),
+        range=[len(cells) - 0.5, -0.5],
         showgrid=False,
         zeroline=False,
     )

@@ -148,9 +148,8 @@ def palettes() -> str:
     """Both palettes of the charts as CSS variables, so that page and charts agree."""
     keys = ("control", "test", "faster", "slower", "text", "muted", "grid", "paper", "middle")
     rules = []
-    for theme in ("light", "dark"):
+    for theme, selector in (("light", ":root, :root[data-theme=light]"), ("dark", ":root[data-theme=dark]")):
         colours = palette(theme)
-        selector = ":root, :root[data-theme=light]" if theme == "light" else ":root[data-theme=dark]"
         values = {key: getattr(colours, key) for key in keys} | {f"kind-{k}": c for k, c in colours.kinds.items()}
         rules.append(f"{selector}{{color-scheme:{theme};" + "".join(f"--{k}:{c};" for k, c in values.items()) + "}")
     return "\n".join(rules)
