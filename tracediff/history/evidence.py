@@ -145,10 +145,10 @@ def other_counts(comparison: Comparison) -> list[Op]:
         op
         for op in comparison.ops
         if op.category in COUNTED
-        and op.count.control != op.count.test
-        and not (op.counts_vary or op.count.control % comparison.scale or op.count.test % comparison.scale)
+        and op.count.delta
+        and not (op.counts_vary or any(n % comparison.scale for n in op.count))
     ]
-    return sorted(ops, key=lambda op: (-abs(op.count.test - op.count.control), op.name))
+    return sorted(ops, key=lambda op: (-abs(op.count.delta), op.name))
 
 
 def counts_text(comparison: Comparison, changed: Sequence[Op]) -> str:

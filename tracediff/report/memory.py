@@ -146,14 +146,12 @@ class MemoryDocument(JsonObject, tag_field="schema", tag="tracediff.memory/1"):
 
 def to_json(accounts: Sequence[SnapshotAccount]) -> str:
     """The document of one or two snapshots as indented text, with a new line at its end."""
-    control, *others = (account.name for account in accounts)
-    devices = [_device(device) for device in devices_of(accounts)]
-    return json_text(MemoryDocument(control, others[0] if others else None, devices))
+    control, test, *_ = *(account.name for account in accounts), None
+    return json_text(MemoryDocument(control, test, [_device(device) for device in devices_of(accounts)]))
 
 
 def _device(device: DeviceAccounts) -> MemoryDevice:
-    control, *others = (_amounts(account) if account else None for account in device.accounts)
-    test = others[0] if others else None
+    control, test, *_ = *(_amounts(account) if account else None for account in device.accounts), None
     return MemoryDevice(device.number, control, test, *(_holders(device, view) for view in VIEWS))
 
 

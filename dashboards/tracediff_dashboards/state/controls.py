@@ -90,12 +90,10 @@ def values_of(view: View) -> list[Any]:
 
 def row_of(selected: Any) -> str | None:
     """The key of the row selected in the grid, which reports rows or ids of rows."""
-    if isinstance(selected, dict):
-        ids = selected.get("ids") or [None]
-        return str(ids[0]) if ids[0] else None
-    if isinstance(selected, list) and selected and isinstance(selected[0], dict):
-        return str(selected[0].get("key") or "") or None
-    return None
+    keys = selected.get("ids") if isinstance(selected, dict) else None
+    if isinstance(selected, list):
+        keys = [row.get("key") for row in selected]
+    return str(keys[0]) if keys and keys[0] else None
 
 
 def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:
