@@ -53,7 +53,7 @@ class Decision(Struct, frozen=True):
     why: str
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class Difference(Struct, frozen=True):
     """How two commits differ that were recorded beside each other.
 
     Attributes:
@@ -100,9 +100,7 @@ def difference(rounds: Sequence[Round], criterion: Criterion) -> Difference:
             gate = criterion.check(control, test, limit)
         slower, why = {REGRESSION: True, PASS: False}.get(gate.result), change_text(gate.comparison)
         share = _share(gate.comparison, changed) if slower else None
-    return Difference(
-        comparison=comparison, other_counts=changed, slower=slower, why=why, share=share, stopping=gate.codes
-    )
+    return Difference(comparison, changed, slower, why, share, gate.codes)
 
 
 def by_counts(good: TraceSet, commit: TraceSet, bad: TraceSet) -> Decision | None:

@@ -183,9 +183,9 @@ def _point(recorded: Recorded, entries: list[TraceSet], subject: str) -> Point:
     work_family = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
     families = family_samples(traces, traces.has_gpu, work_family).values
     return Point(
-        recorded=recorded,
-        subject=subject,
-        traces=traces,
+        recorded,
+        subject,
+        traces,
         runs_us=medians_us(traces),
         families={str(name): float(median(values)) for name, values in families.items()},
         memory=peak_memory(traces.manifest)[0],

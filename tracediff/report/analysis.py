@@ -83,7 +83,7 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
             out[device] = _operations(analysis, title + of_ranks, rows, top)
     what = "GPU time" if analysis.side.has_gpu else "Operator self time"
     for view in ("family", "phase", "module", "op"):
-        out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}{of_ranks}", view, analysis.views[view], top)
+        out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}{of_ranks}", view, top)
     for table in analysis.tables:
         rows_of_set = [(key, [values]) for key, values in table.per_step()]
         out[table.schema.name] = report_table(table.schema, rows_of_set, [analysis.side.gpu], top)
@@ -128,7 +128,8 @@ def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: 
     )
 
 
-def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], top: int) -> Table:
+def _shares(analysis: Analysis, title: str, view: str, top: int) -> Table:
+    rows = analysis.views[view]
     unit = time_unit([analysis.us(s.ns) for s in rows])
     cells = tuple(
         (s.name, count(analysis.number(s.count)), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.work))

@@ -123,7 +123,7 @@ def step_events(step: TypicalStep, title: str, ids: Ids) -> StepEvents:
     rows, left_out = _select_rows(trace, window)
     placed = _place_events(trace, rows, window)
     labels = f"step {step.timeline.step}, rank {step.rank}, {step.file.name}"
-    lines = [encoded(event) for event in _events(trace, placed, zero=window[0], title=title, labels=labels, ids=ids)]
+    lines = [encoded(event) for event in _events(trace, placed, window[0], title, labels, ids)]
     return StepEvents(lines, len(rows), left_out)
 
 
@@ -164,7 +164,7 @@ def _place_events(trace: Trace, rows: Int64, window: tuple[int, int]) -> PlacedE
     parts.append((rows[~complete], trace.ts[rows[~complete]], 0))
     all_rows, ends, level = stacked(*parts)
     start, end = (np.clip(times, *window) - window[0] for times in (trace.ts[all_rows], ends))
-    return PlacedEvents(rows=all_rows, level=level, start=start, end=end)
+    return PlacedEvents(start, end, rows=all_rows, level=level)
 
 
 def _threads(trace: Trace, rows: Int64) -> Int64:
@@ -183,7 +183,7 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
     return threads
 
 
-def _events(trace: Trace, placed: PlacedEvents, *, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
+def _events(trace: Trace, placed: PlacedEvents, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
     keys: list[Key] = list(tuples(trace.is_of(ON_GPU, placed.rows), _threads(trace, placed.rows), placed.level))
     tracks, name_events = _tracks(trace, keys, title, labels, ids)
     yield from name_events

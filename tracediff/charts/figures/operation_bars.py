@@ -65,7 +65,7 @@ def ops_of(comparison: Comparison, device: str | None) -> tuple[str, list[Op]]:
 
 
 def draw_op_bars(
-    comparison: Comparison, bars: list[Bar], what: str, unit: Unit | None, *, top: int, sort: str, theme: str
+    comparison: Comparison, bars: list[Bar], what: str, unit: Unit | None, top: int, sort: str, theme: str
 ) -> go.Figure:
     """Three bars per operation on one axis: control, test and difference.
 
@@ -169,7 +169,7 @@ def duration_diff(
     bars = [Bar(op, (op.self_time if time == "self" else op.total).map(comparison.us)) for op in ops]
     what = "GPU time" if device == "gpu" else f"{time} time on the host"
     unit = time_unit(v for b in bars for v in b.amount)
-    return draw_op_bars(comparison, bars, what, unit, top=top, sort=sort, theme=theme)
+    return draw_op_bars(comparison, bars, what, unit, top, sort, theme)
 
 
 def counts_diff(
@@ -184,7 +184,7 @@ def counts_diff(
     device, ops = ops_of(comparison, device)
     bars = [Bar(op, op.count.map(comparison.number)) for op in ops]
     what = f"Count of {'GPU events' if device == 'gpu' else 'operators and runtime calls'}"
-    return draw_op_bars(comparison, bars, what, None, top=top, sort=sort, theme=theme)
+    return draw_op_bars(comparison, bars, what, None, top, sort, theme)
 
 
 DURATION = "_total_duration"
