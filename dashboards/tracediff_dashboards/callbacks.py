@@ -157,7 +157,6 @@ class Callbacks:
             if not again:
                 return [no_update] * 3
             self._loader.forget(view.control, view.test)
-            return ["", ready + 1, True]
         load = self._loader.find(view.control, view.test)
         if load is None or load.finished.is_set():
             return ["", ready + 1, True]

@@ -157,14 +157,11 @@ def _node(node: Node, kind: str, least: float, line_values: dict[int, dict[str, 
     if visible_children and len(visible_children) < len(node.children):
         rest = _without(node, [child for _, child in visible_children])
         children.append(_node(rest, REST, least, line_values))
-    control, test = (float(ns) / 1000 for ns in node.total)
     return json_types.ExplanationNode(
         label=node.label,
         kind=kind,
-        control_us=control,
-        test_us=test,
-        path_control_us=float(node.path[0]) / 1000,
-        path_test_us=float(node.path[1]) / 1000,
+        **both("*_us", Pair(*(node.total / 1000).tolist())),
+        **both("path_*_us", Pair(*(node.path / 1000).tolist())),
         delta_us=node.change / 1000,
         effects=json_types.NodeEffects(**{name: ns / 1000 for name, ns in node.effects.items()}),
         children=children,
