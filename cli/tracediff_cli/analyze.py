@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 @option(
     "--top",
     type=WholeNumber(0),
-    metavar="N",
     help="Show N rows per table [default: 10 in the summary, 15 with --table].",
 )
 @documents(
@@ -118,7 +117,6 @@ def _hta_tables(traces: TraceSet, names: list[str], top: int | None) -> list[Tab
     "--output",
     type=OutputFile(),
     required=True,
-    metavar="FILE",
     help="Write the snapshot to this file, such as base.tdprof.gz (- is standard output).",
 )
 def snapshot(where: str, loading: LoadArguments, output: str) -> int:

@@ -57,7 +57,6 @@ def _config_here() -> str | None:
     "--config",
     type=Input(),
     default=_config_here,
-    metavar="FILE",
     help="Read limits and waivers from this file [default: tracediff.toml in the current folder, if present].",
 )
 @pair_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')

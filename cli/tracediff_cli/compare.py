@@ -47,7 +47,6 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @option(
     "--depth",
     type=WholeNumber(1),
-    metavar="N",
     group=INSTEAD,
     help="With --by module or instance: sum modules below the N outermost.",
 )
@@ -56,7 +55,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
 @source_options
-@option("--top", type=WholeNumber(0), metavar="N", help="Show N rows per table of changes [default: what fits].")
+@option("--top", type=WholeNumber(0), help="Show N rows per table of changes [default: what fits].")
 @option(
     "--sort",
     type=click.Choice(SORTS),

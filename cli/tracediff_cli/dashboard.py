@@ -43,7 +43,6 @@ TOKEN_VARIABLE, NO_TOKEN = "TRACEDIFF_TOKEN", "none"
     type=WholeNumber(0, 65535),
     default=8050,
     show_default=True,
-    metavar="N",
     help="Serve on this port; 0 selects a free one.",
 )
 @browser_option(default=False, group=SERVER)

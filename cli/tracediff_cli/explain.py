@@ -32,7 +32,7 @@ from tracediff_cli.progress import reading_progress
     is_flag=True,
     help="List the longest events of that name instead, in all steps and ranks, with file, time and stream or thread.",
 )
-@option("--top", type=WholeNumber(0), default=10, show_default=True, metavar="N", help="Show the N largest.")
+@option("--top", type=WholeNumber(0), default=10, show_default=True, help="Show the N largest.")
 @pair_options(table_help=None)
 def explain(
     pair: PairOptions,

@@ -27,21 +27,18 @@ DARK = "dark"
     "--csv",
     "csv_folder",
     type=OutputFolder(),
-    metavar="DIR",
     help="Write CSV files: states, groups and their members, call tree, operators, steps, health.",
 )
 @option(
     "--folded",
     "folded_file",
     type=OutputFile(),
-    metavar="FILE",
     help="Write the call stacks of both sides as folded stacks for flame-graph tools (- is standard output).",
 )
 @option(
     "--perfetto",
     "perfetto_file",
     type=OutputFile(),
-    metavar="FILE",
     help="Write one step per side as a merged trace for ui.perfetto.dev or chrome://tracing (.gz is compressed).",
 )
 @chart_folder

@@ -112,9 +112,7 @@ def add(
     default="step",
     help="Show the step time, the families of work or the peak memory of each commit [default: step].",
 )
-@option(
-    "--last", type=WholeNumber(0), default=30, metavar="N", help="List the last N commits, 0 for all [default: 30]."
-)
+@option("--last", type=WholeNumber(0), default=30, help="List the last N commits, 0 for all [default: 30].")
 @documents(
     json="Write the history as JSON (- is standard output).",
     markdown="Write the tables as Markdown (- is standard output).",
@@ -143,9 +141,9 @@ def show(
     from tracediff.report import history as report
 
     repository = Repository(Path.cwd())
-    stored = read(place)
-    every = selected(all_series(stored.entries, repository), machine, configuration)
-    series, unread, most = [explained(one, repository) for one in every], stored.unread, last or None
+    entries, unread = read(place)
+    every = selected(all_series(entries, repository), machine, configuration)
+    series, most = [explained(one, repository) for one in every], last or None
     if console := documents.write(
         json=lambda: report.to_json(series, unread),
         markdown=lambda: report.to_markdown(series, unread, view=by, last=most),
@@ -202,7 +200,7 @@ def bisect(
 
     repository = Repository(Path.cwd())
     limit = None if max_regression is None else parse_relative(max_regression, "--max-regression")
-    series = only_series(selected(all_series(read(place).entries, repository), machine, configuration))
+    series = only_series(selected(all_series(read(place)[0], repository), machine, configuration))
     bisected = run_bisect(series, good, bad, command, repository, Criterion(limit, allowed(allow, "--allow")))
     show_bisected(bisected, repository.subjects(bisected.suspects), screen_console())
     return 3 if bisected.inconclusive or len(bisected.suspects) > 1 else 0

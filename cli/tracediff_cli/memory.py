@@ -19,7 +19,7 @@ from tracediff_cli.options.groups import (
 @grouped_command
 @click.argument("control", metavar="SNAPSHOT", type=Input())
 @click.argument("test", metavar="[SNAPSHOT]", required=False, type=Input())
-@option("--top", type=WholeNumber(0), default=10, metavar="N", help="Show N rows per table [default: 10].")
+@option("--top", type=WholeNumber(0), default=10, help="Show N rows per table [default: 10].")
 @documents(
     json="Write the result as JSON (- is standard output).",
     markdown="Write the tables as Markdown (- is standard output).",

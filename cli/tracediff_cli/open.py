@@ -27,7 +27,6 @@ from tracediff_cli.options.groups import WholeNumber, browser_option, grouped_co
 @option(
     "--port",
     type=WholeNumber(1),
-    metavar="N",
     help="Serve at this port [default: 9001, the only one that Perfetto reads].",
 )
 @browser_option(default=True)

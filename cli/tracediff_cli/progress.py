@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-
     from tracediff.collect.run_progress import RunProgress
     from tracediff.progress import Progress
 
@@ -20,28 +18,27 @@ QUIET_S = 1.0
 @contextmanager
 def reading_progress() -> Iterator[Callable[[Progress], None] | None]:
     """Show a bar on a terminal, nothing on a pipe; yields the callback of the progress, None on a pipe."""
-    with _bar() as bar:
-        if bar is None:
-            yield None
-            return
+    with _bar() as draw:
 
         def show(progress: Progress) -> None:
-            if progress.elapsed_s >= QUIET_S:
-                _draw(bar, progress.stage, progress.fraction, str(progress))
+            if draw and progress.elapsed_s >= QUIET_S:
+                draw(progress.stage, progress.fraction, str(progress))
 
-        yield show
+        yield show if draw else None
 
 
 @contextmanager
 def collecting_progress() -> Iterator[Callable[[RunProgress], None] | None]:
     """Show the current run on a terminal; yields the callback of the progress, None on a pipe."""
-    with _bar() as bar:
-        yield None if bar is None else lambda progress: _draw(bar, str(progress), progress.fraction, "")
+    with _bar() as draw:
+        yield draw and (lambda progress: draw(str(progress), progress.fraction, ""))
 
 
 @contextmanager
-def _bar() -> Iterator[Bar | None]:
-    """A bar that appears when it is first drawn and leaves nothing behind; None if there is no terminal."""
+def _bar() -> Iterator[Callable[[str, float, str], None] | None]:
+    """What draws the stage, the fraction and the figures of a bar, which leaves nothing behind; None if there is no
+    terminal.
+    """
     if not sys.stderr.isatty():  # rich takes a pipe for a terminal if FORCE_COLOR is set
         yield None
         return
@@ -56,14 +53,14 @@ def _bar() -> Iterator[Bar | None]:
     stage, figures = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[figures]}")
     bar = Progress(stage, BarColumn(None), figures, console=console, transient=True, auto_refresh=False, expand=True)
     bar.add_task("", total=1.0, figures="")
+
+    def draw(stage: str, fraction: float, figures: str) -> None:
+        bar.start()
+        bar.update(bar.task_ids[0], completed=fraction, description=stage, figures=figures)
+        bar.refresh()
+
     try:
-        yield bar
+        yield draw
     finally:
         if bar.live.is_started:
             bar.stop()
-
-
-def _draw(bar: Bar, stage: str, fraction: float, figures: str) -> None:
-    bar.start()
-    bar.update(bar.task_ids[0], completed=fraction, description=stage, figures=figures)
-    bar.refresh()

@@ -6,7 +6,7 @@ assets/theme.js, which run in the browser.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
@@ -68,37 +68,22 @@ class Callbacks:
 
     def register(self, app: Dash) -> None:
         """Connect the callbacks."""
-        self._register_frame(app)
-        self._register_panels(app)
-        for (namespace, name), properties in IN_BROWSER.items():
-            function = ClientsideFunction(namespace, name)
-            app.clientside_callback(function, *properties, prevent_initial_call=namespace not in IMMEDIATE)
-
-    def _register_frame(self, app: Dash) -> None:
+        on_change = partial(app.callback, prevent_initial_call=True)
         address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
         names = (name.split(".") for name in PROPERTIES.values())
         controls = [Input(component, value, allow_optional=True) for component, value in names]
         # one callback, because the URL and the controls set each other
         app.callback([*ALWAYS, *PAGE], [*address, *controls], State("shown", "data"))(self.show_page)
-        app.callback(
+        on_change(
             [Output("status", "children"), Output("ready", "data"), Output("poll", "disabled", allow_duplicate=True)],
             [Input("poll", "n_intervals"), Input("again", "n_clicks", allow_optional=True)],
             [State("url", "search"), State("ready", "data")],
-            prevent_initial_call=True,
         )(self.poll)
-        app.callback(Input("cancel", "n_clicks"), State("url", "search"), prevent_initial_call=True)(self.cancel)
-
-    def _register_panels(self, app: Dash) -> None:
-        app.callback(Output("details", "children"), Input("grid", "selectedRows"), VIEW, prevent_initial_call=True)(
-            self.show_details
-        )
+        on_change(Input("cancel", "n_clicks"), State("url", "search"))(self.cancel)
+        on_change(Output("details", "children"), Input("grid", "selectedRows"), VIEW)(self.show_details)
         app.callback(Output("spans", "children"), Input("spans-of", "data"), VIEW)(self.show_spans)
-        app.callback(
-            [Output("flame-row", "children"), Output("flame-row", "hidden")],
-            Input("flame-view", "data"),
-            VIEW,
-            prevent_initial_call=True,
-        )(self.show_zoomed)
+        flame_row = [Output("flame-row", "children"), Output("flame-row", "hidden")]
+        on_change(flame_row, Input("flame-view", "data"), VIEW)(self.show_zoomed)
         app.callback(
             [
                 Output("chart-timeline", "figure"),
@@ -109,9 +94,10 @@ class Callbacks:
             [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")],
             VIEW,
         )(self.draw_timeline)
-        app.callback(
-            Output("followed", "children"), Input("chart-timeline", "clickData"), VIEW, prevent_initial_call=True
-        )(self.show_linked)
+        on_change(Output("followed", "children"), Input("chart-timeline", "clickData"), VIEW)(self.show_linked)
+        for (namespace, name), properties in IN_BROWSER.items():
+            function = ClientsideFunction(namespace, name)
+            app.clientside_callback(function, *properties, prevent_initial_call=namespace not in IMMEDIATE)
 
     def show_page(
         self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any
@@ -171,7 +157,6 @@ class Callbacks:
             if not again:
                 return [no_update] * 3
             self._loader.forget(view.control, view.test)
-            return ["", ready + 1, True]
         load = self._loader.find(view.control, view.test)
         if load is None or load.finished.is_set():
             return ["", ready + 1, True]

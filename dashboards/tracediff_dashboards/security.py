@@ -25,7 +25,7 @@ from werkzeug.exceptions import BadRequest, HTTPException, RequestEntityTooLarge
 from tracediff import bounds
 from tracediff.errors import TracediffError
 from tracediff_dashboards.pages import components
-from tracediff_dashboards.state.view import FlameView
+from tracediff_dashboards.state.controls import TYPES
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 OWN = ("same-origin", "none")
@@ -223,29 +223,7 @@ MOST_BYTES = 1 << 20
 """Maximum size of a request in bytes."""
 JSON = "application/json"
 
-Text = str | None
 Number = float | None
-Clicks = int | None
-
-
-class GridRow(Struct):
-    """A selected row of the table, without its cells."""
-
-    key: str = ""
-
-
-class Rows(Struct):
-    """Selected rows, by their keys."""
-
-    ids: list[str] = []
-
-
-class SortedColumn(Struct):
-    """The state of a column of the table."""
-
-    colId: str = ""
-    sort: Text = None
-    sortIndex: Clicks = None
 
 
 class Mark(Struct):
@@ -260,19 +238,6 @@ class Click(Struct):
     points: list[Mark] = []
 
 
-class Box(Struct):
-    """The box that the flame graph is zoomed to."""
-
-    kind: str = ""
-    name: str = ""
-
-
-class Flame(FlameView, frozen=True):
-    """What of the flame graph is shown, and the box that it is zoomed to."""
-
-    node: Box | None = None
-
-
 class Relayout(Struct):
     """The new range of the time axes of a chart."""
 
@@ -284,25 +249,12 @@ class Relayout(Struct):
     both2: tuple[float, float] | None = field(default=None, name="xaxis2.range")
 
 
-TEXTS = (
-    *("url.pathname", "url.search", "theme.data", "control.value", "test.value"),
-    *("device.value", "steps.value", "at-control.value", "at-test.value", "spans-of.data"),
-)
-LISTS = ("phase.value", "family.value", "module.value", "columns.value", "pinned.value", "dropped.data")
 VALUES: dict[str, Any] = {
-    **dict.fromkeys(TEXTS, Text),
-    **dict.fromkeys(LISTS, list[str] | None),
-    **dict.fromkeys(
-        ("swap.n_clicks", "clear.n_clicks", "again.n_clicks", "cancel.n_clicks", "poll.n_intervals"), Clicks
-    ),
+    **TYPES,
+    **dict.fromkeys(("url.pathname", "url.search", "theme.data", "spans-of.data"), str | None),
+    **dict.fromkeys(("again.n_clicks", "cancel.n_clicks", "poll.n_intervals"), int | None),
     "ready.data": int,
-    **dict.fromkeys(("rank.value", "test-rank.value"), list[int] | None),
-    "window.data": tuple[int, int] | None,
     "shown.data": list[str | int | None] | None,
-    "grid.selectedRows": list[GridRow] | Rows | None,
-    "grid.columnState": list[SortedColumn] | None,
-    "grid.filterModel": dict[str, dict[str, Any]] | None,
-    "flame-view.data": Flame | None,
     "chart-timeline.relayoutData": Relayout | None,
     "chart-timeline.clickData": Click | None,
 }

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 LOGGED = """
 import json, logging, os, sys, torch
 from pathlib import Path
-from tracediff.collect.compile_trace import compile_trace
+from tracediff.collect.compiler import compile_trace
 out = Path(sys.argv[1])
 path = out / "run1" / "torch_trace" / "rank0.log.gz"
 config = torch._inductor.config.trace

@@ -162,7 +162,7 @@ def test_a_commit_between_good_and_bad_is_inconclusive(plant):
 def test_suspects_are_tried_first_and_mislead_nothing(monkeypatch, tmp_path, first_bad, suspects, most):
     commits = [f"{k:040x}" for k in range(40)]
     monkeypatch.setattr(Bisection, "_worktree", lambda _, commit: nullcontext(tmp_path / commit))
-    bisection = Bisection(Repository(tmp_path), None, None)
+    bisection = Bisection(Repository(tmp_path), None, (), tmp_path, "")
     tried = []
 
     def decide(worktree):

@@ -90,7 +90,7 @@ def test_the_order_is_that_of_git_and_else_of_time(planted, monkeypatch, tmp_pat
     assert not by_time["is_in_git_order"]
     assert [point["commit"] for point in by_time["points"]] == models.commits
     assert by_time["changes"][0]["commits"] is None
-    entries = read(str(place)).entries[::-1]
+    entries = read(str(place))[0][::-1]
     (series,) = all_series(entries, Repository(models.folder))
     assert series.is_of_git
     assert [point.commit for point in series.points] == models.commits
@@ -114,7 +114,7 @@ def test_page_and_markdown(planted, monkeypatch, tmp_path):
 
 
 def test_the_chart_has_a_dot_for_each_commit_and_a_level_for_each_side(planted):
-    (series,) = all_series(read(str(planted[1])).entries, Repository(planted[0].folder))
+    (series,) = all_series(read(str(planted[1]))[0], Repository(planted[0].folder))
     for theme in ("light", "dark"):
         figure = commits(series, theme=theme)
         levels = [trace for trace in figure.data if trace.mode == "lines"]
@@ -196,6 +196,6 @@ def test_names_are_text_in_every_output(tmp_path, monkeypatch, visit):
 
 @pytest.mark.parametrize(("freedom", "is_known"), [(1, False), (2, False), (3, True)])
 def test_too_few_runs_tell_no_interval(planted, freedom, is_known):
-    (series,) = all_series(read(str(planted[1])).entries, Repository(planted[0].folder))
+    (series,) = all_series(read(str(planted[1]))[0], Repository(planted[0].folder))
     few = replace(series, noise=replace(series.noise, freedom=freedom))
     assert (few.interval_us(few.points[0]) is not None) is is_known

@@ -42,7 +42,7 @@ def test_an_entry_is_a_snapshot_with_its_commit(small, tmp_path):
     path, size = add(loaded(small), RECORDED, str(tmp_path / "history"))
     assert size == Path(path).stat().st_size < 4096
     assert Path(path).name.startswith("aaaaaaaaaaaa-")
-    (entry,) = read(str(tmp_path / "history")).entries
+    (entry,) = read(str(tmp_path / "history"))[0]
     assert entry.recorded == RECORDED
     assert tracediff.compare(path, small).verdict.delta_us == 0
 
@@ -61,9 +61,9 @@ def test_writers_at_once_lose_nothing(small, tmp_path):
         subprocess.Popen([sys.executable, "-P", "-c", ADD, *arguments, commit * 40], env=env) for commit in "abc"
     ]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
-    found = read(str(tmp_path / "history"))
-    assert not found.unread
-    stated = {(entry.recorded.commit[0], entry.recorded.committed) for entry in found.entries}
+    entries, unread = read(str(tmp_path / "history"))
+    assert not unread
+    stated = {(entry.recorded.commit[0], entry.recorded.committed) for entry in entries}
     assert stated == {(commit, 1_700_000_000 + k) for commit in "abc" for k in range(6)}
     assert all(path.name.endswith(".tdprof.gz") for path in (tmp_path / "history").iterdir())
 
@@ -74,7 +74,7 @@ def test_a_history_may_be_in_any_place_of_fsspec(small):
     path, _ = add(loaded(small), RECORDED, where)
     add(loaded(small), Recorded("b" * 40, 1, "machine", "configuration"), where)
     assert path.startswith(f"{where}/aaaaaaaaaaaa-")
-    assert sorted(entry.recorded.commit[0] for entry in read(where).entries) == ["a", "b"]
+    assert sorted(entry.recorded.commit[0] for entry in read(where)[0]) == ["a", "b"]
     with pytest.raises(TracediffError, match="no such file there"):
         read("memory://team/nothing")
 
@@ -90,7 +90,7 @@ def test_a_name_is_no_path(name, small, tmp_path):
     path, _ = add(loaded(small), recorded, str(where))
     assert Path(path).parent == where
     assert list(tmp_path.iterdir()) == [where]
-    assert read(str(where)).entries[0].recorded == recorded
+    assert read(str(where))[0][0].recorded == recorded
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[31m", "\u202eb", "", "x" * 201, "\ud800"])
@@ -116,9 +116,9 @@ def test_damaged_entries_are_named_and_left_out(small, tmp_path):
         (tmp_path / name).write_bytes(content)
     (tmp_path / "notes.txt").write_text("not an entry")
     (tmp_path / ".tracediff-0-1.tdprof.gz").write_bytes(b"of a writer that was killed")
-    found = read(str(tmp_path))
-    assert [entry.recorded for entry in found.entries] == [RECORDED]
-    assert [Path(line.partition(":")[0]).name for line in found.unread] == sorted(damaged)
+    entries, unread = read(str(tmp_path))
+    assert [entry.recorded for entry in entries] == [RECORDED]
+    assert [Path(line.partition(":")[0]).name for line in unread] == sorted(damaged)
     path.unlink()
     with pytest.raises(TracediffError, match="no entry can be read"):
         read(str(tmp_path))

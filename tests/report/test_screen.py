@@ -12,7 +12,7 @@ from rich.console import Console
 from tracediff_cli.group import cli
 
 from tracediff.report.table_terminal import screen_text
-from tracediff.report.to_terminal import USUAL, _shorter, render
+from tracediff.report.to_terminal import SHORTER, USUAL, render
 
 PAIRS = [
     ("resnet50_workers0", "resnet50_workers4"),
@@ -61,7 +61,7 @@ def test_a_narrow_screen_cuts_names_and_no_numbers(control, test):
 def test_each_shorter_screen_is_no_longer(width):
     comparison = compared(*(traces.FOLDER / name for name in ("hta_control", "hta_test")))
     console = Console(width=width, file=StringIO())
-    texts = [screen_text(console, render(comparison, shorter)) for shorter in (USUAL, *_shorter(USUAL))]
+    texts = [screen_text(console, render(comparison, shorter)) for shorter in (USUAL, *SHORTER)]
     lines = [text.count("\n") for text in texts]
     assert lines == sorted(lines, reverse=True)  # the largest that fits is looked for by halves
 

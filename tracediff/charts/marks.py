@@ -5,8 +5,9 @@ largest marks in words, for those who cannot see them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from html import unescape
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tracediff import bounds
 from tracediff.charts.labels import HOVER_WIDTH
@@ -60,23 +61,25 @@ def named_ticks(names: Sequence[str], every: int = 1) -> dict[str, Any]:
     return {"tickmode": "array", "tickvals": list(range(0, len(names), every)), "ticktext": list(names[::every])}
 
 
-def name_rows(figure: go.Figure, names: Sequence[str], **where: Any) -> None:
-    """Name the rows of horizontal bars, the first at the top.
+def name_rows(figure: go.Figure | Panel, names: Sequence[str]) -> None:
+    """Name the rows of horizontal bars, the first at the top."""
+    figure.update_yaxes(**named_ticks(names), range=[len(names) - 0.4, -0.6], showgrid=False, zeroline=False)
 
-    Args:
-        where: ``row`` and ``col`` of their panel.
+
+class Panel(NamedTuple):
+    """One of the panels of ``figure`` above each other, counted from 1: has the figure's methods that add marks to it
+    and update its axes.
     """
-    figure.update_yaxes(
-        **named_ticks(names),
-        range=[len(names) - 0.4, -0.6],
-        showgrid=False,
-        zeroline=False,
-        **where,
-    )
+
+    figure: go.Figure
+    row: int
+
+    def __getattr__(self, method: str) -> Any:
+        return partial(getattr(self.figure, method), row=self.row, col=1)
 
 
-def panels(titles: Sequence[str], spacing: float, heights: Sequence[int] | None = None) -> go.Figure:
-    """A figure of panels above each other with one x axis.
+def panels(titles: Sequence[str], spacing: float, heights: Sequence[int] | None = None) -> list[Panel]:
+    """The panels of a new figure above each other, with one x axis.
 
     Args:
         spacing: between two, as a part of the figure's height. heights: relative to each other.
@@ -91,7 +94,8 @@ def panels(titles: Sequence[str], spacing: float, heights: Sequence[int] | None 
         row_heights=None if heights is None else [float(height) for height in heights],
         subplot_titles=list(titles),
     )
-    return figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
+    figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
+    return [Panel(figure, row) for row in range(1, len(titles) + 1)]
 
 
 def marks_text(figure: go.Figure) -> list[str]:

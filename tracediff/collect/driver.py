@@ -187,14 +187,8 @@ class Collection:
     def _show(self, variant: Variant, run: int, phase: str, before: str) -> str:
         """Show the current phase of a run, without ``on_run`` only if it is not the one ``before``; returns it."""
         times = self._times
-        progress = RunProgress(
-            variant=variant.text,
-            run=run,
-            repeats=self.repeats,
-            phase=phase,
-            fraction=times.fraction,
-            left_s=times.left_s(variant.text),
-        )
+        left_s = times.left_s(variant.text)
+        progress = RunProgress(variant.text, run, self.repeats, phase, times.fraction, left_s)
         if self._on_run and not self.rank:
             self._on_run(progress)
         elif phase != before:

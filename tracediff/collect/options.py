@@ -329,11 +329,10 @@ def collect(
     Raises:
         TracediffError: the request makes no sense, or a variant failed.
     """
-    options = {"--workload": workload, "--size": size if workload else None, "--device": device, "--detail": detail}
-    words = [target] if target else []
-    words += [f"--variant={variant}" for variant in variants]
-    words += [f"{name}={value}" for name, value in options.items() if value is not None]
-    words += [f"--repeats={repeats}", f"--active={active}", f"--timed={timed}", f"--out={os.fspath(out)}"]
+    options: dict[str, object] = {"workload": workload, "size": size if workload else None, "device": device}
+    options |= {"detail": detail, "repeats": repeats, "active": active, "timed": timed, "out": os.fspath(out)}
+    words = [*([target] if target else []), *(f"--variant={variant}" for variant in variants)]
+    words += [f"--{name}={value}" for name, value in options.items() if value is not None]
     words += [] if provenance else ["--no-provenance"]
     words += ["--overwrite"] if overwrite else []
     request = request_of([*words, *(["--", *arguments] if arguments else [])])

@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tracediff import thresholds
-from tracediff.collect.compile_trace import FOLDER, CompileTrace, compile_trace
-from tracediff.collect.compiler import show_compiled_kernels, without_importing_inductor
+from tracediff.collect.compiler import (
+    FOLDER,
+    CompileTrace,
+    compile_trace,
+    show_compiled_kernels,
+    without_importing_inductor,
+)
 from tracediff.collect.driver import MANIFEST, write_json
 from tracediff.collect.measure import environment, peak_memory, waited, waiting_ns
 from tracediff.collect.user_code import git_commit

@@ -92,23 +92,18 @@ class Variant:
         self.optimizers.append(optimizer)
         if self.has("compiled_optimizer"):
             optimizer.step = torch.compile(optimizer.step)
+        scaler = torch.amp.GradScaler(device.partition(":")[0], init_scale=SCALE) if self.has("fp16") else None
 
-        if not self.has("fp16"):
-
-            def update(loss: Any) -> None:
+        def update(loss: Any) -> None:
+            if scaler is None:
                 loss.backward()
                 optimizer.step()
-
-            return update
-
-        scaler = torch.amp.GradScaler(device.partition(":")[0], init_scale=SCALE)
-
-        def scaled_update(loss: Any) -> None:
+                return
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
 
-        return scaled_update
+        return update
 
     def __call__(self, model: Any, *example: Any) -> Any:
         """``model`` (a module or function), transformed as this variant asks.
@@ -136,7 +131,7 @@ def parse_variant(text: str, workload_variants: Iterable[str] = ()) -> Variant:
         TracediffError: a name or an option is unknown; the message lists the known ones.
     """
     valid_names = (*BUILT_IN, *workload_variants)
-    parts: list[str] = []
+    parts = []
     options: dict[str, Any] = {}
     for part in text.partition("@")[0].split("+"):
         match = PART.match(part)

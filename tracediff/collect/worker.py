@@ -15,8 +15,7 @@ from typing import Any
 
 from tracediff import bounds
 from tracediff.collect.apply import OnnxModel, check_compiler
-from tracediff.collect.compile_trace import CompileTrace
-from tracediff.collect.compiler import CompileLog
+from tracediff.collect.compiler import CompileLog, CompileTrace
 from tracediff.collect.measure import (
     GpuWatch,
     Samples,

@@ -65,43 +65,6 @@ class NotRecordedError(Exception):
     """The command failed in a commit, or wrote no set; the message names the commit, and why."""
 
 
-class CommitRecorder(Struct, frozen=True):
-    """Records sets of commits.
-
-    Attributes:
-        command: what records a set into the folder ``{out}``, in a worktree. folder: for what it writes.
-        inside: the folder of the worktree in which it runs, relative.
-    """
-
-    command: Sequence[str]
-    folder: Path
-    inside: str
-
-    def record(self, worktree: Path, label: str) -> TraceSet:
-        """A new set of the commit in ``worktree``.
-
-        Raises:
-            NotRecordedError: the command failed there, or wrote no set.
-        """
-        place = worktree / self.inside
-        if not place.is_dir():
-            raise NotRecordedError(f"{label} has no folder {self.inside}")
-        with TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as folder:
-            out, log = Path(folder, "set"), Path(folder, "log")
-            command = [part.replace(OUT, os.fspath(out)) for part in self.command]
-            with log.open("wb") as written:
-                code = run_group(command, place, environment(), written)
-            if code:
-                last_line = printable(_last_line(log)) or "no output"
-                raise NotRecordedError(f"in {label} the command failed with exit code {code} ({last_line})")
-            try:
-                (traces,) = load_sets([_variant(out)])
-            except TracediffError as error:
-                raise NotRecordedError(f"in {label} the command wrote no set ({error})") from None
-        traces.label = label
-        return traces
-
-
 def _last_line(log: Path) -> str:
     with log.open("rb") as written:
         written.seek(max(log.stat().st_size - 4 * bounds.REASON, 0))
@@ -175,8 +138,8 @@ def bisect(
         raise TracediffError("--bad", f"{quoted(bad)} is not after {quoted(good)}", "exchange them")
     with temporary_folder() as folder:
         remove_left_worktrees(repository)
-        recorder = CommitRecorder(arguments, folder, repository.run("rev-parse", "--show-prefix").strip())
-        return Bisection(repository, recorder, criterion).run(points[first], [first, *after])
+        inside = repository.run("rev-parse", "--show-prefix").strip()
+        return Bisection(repository, criterion, arguments, folder, inside).run(points[first], [first, *after])
 
 
 def _commit(repository: Repository, option: str, name: str) -> str:
@@ -193,11 +156,18 @@ def _write(line: str) -> None:
 
 
 class Bisection(Struct, frozen=True):
-    """One bisection: where it records, and what it asks."""
+    """One bisection.
+
+    Attributes:
+        command: what records a set into the folder ``{out}``, in a worktree. folder: for what it writes.
+        inside: the folder of the worktree in which it runs, relative.
+    """
 
     repository: Repository
-    recorder: CommitRecorder
     criterion: Criterion
+    command: Sequence[str]
+    folder: Path
+    inside: str
 
     def run(self, good: Point, commits: Sequence[str]) -> Bisected:
         """The first bad one of ``commits``, of which the first is ``good`` and the last one is bad."""
@@ -261,7 +231,7 @@ class Bisection(Struct, frozen=True):
         decided = by_counts(recorded[0], traces, recorded[1]) if start.counts_decide else None
         if decided:
             return decided
-        rounds: list[Round] = [(traces, *self._round(ends, 0))]
+        rounds = [(traces, *self._round(ends, 0))]
         while True:
             if len(rounds) >= thresholds.LEAST_ROUNDS:
                 decision = by_times(rounds, self.criterion)
@@ -299,8 +269,32 @@ class Bisection(Struct, frozen=True):
     def _round(self, worktrees: Sequence[Path], number: int) -> Round:
         """One set of each of ``worktrees``, recorded in their order or, in every second round, in the reverse."""
         order = worktrees if number % 2 == 0 else worktrees[::-1]
-        sets = {worktree: self.recorder.record(worktree, _short(worktree.name)) for worktree in order}
+        sets = {worktree: self._recorded(worktree) for worktree in order}
         return tuple(sets[worktree] for worktree in worktrees)
+
+    def _recorded(self, worktree: Path) -> TraceSet:
+        """A new set of the commit in ``worktree``.
+
+        Raises:
+            NotRecordedError: the command failed there, or wrote no set.
+        """
+        label, place = _short(worktree.name), worktree / self.inside
+        if not place.is_dir():
+            raise NotRecordedError(f"{label} has no folder {self.inside}")
+        with TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as folder:
+            out, log = Path(folder, "set"), Path(folder, "log")
+            command = [part.replace(OUT, os.fspath(out)) for part in self.command]
+            with log.open("wb") as written:
+                code = run_group(command, place, environment(), written)
+            if code:
+                last_line = printable(_last_line(log)) or "no output"
+                raise NotRecordedError(f"in {label} the command failed with exit code {code} ({last_line})")
+            try:
+                (traces,) = load_sets([_variant(out)])
+            except TracediffError as error:
+                raise NotRecordedError(f"in {label} the command wrote no set ({error})") from None
+        traces.label = label
+        return traces
 
     def _check_program(self, good: Point, traces: TraceSet) -> None:
         """Check that ``traces`` are of the program of the entry; its step times are of another time and load."""
@@ -317,7 +311,7 @@ class Bisection(Struct, frozen=True):
         Raises:
             TracediffError: git cannot make it.
         """
-        place = self.recorder.folder / commit
+        place = self.folder / commit
         try:
             self.repository.run("worktree", "add", "--quiet", "--detach", str(place), commit)
             yield place

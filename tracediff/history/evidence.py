@@ -53,7 +53,7 @@ class Decision(Struct, frozen=True):
     why: str
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class Difference(Struct, frozen=True):
     """How two commits differ that were recorded beside each other.
 
     Attributes:
@@ -100,9 +100,7 @@ def difference(rounds: Sequence[Round], criterion: Criterion) -> Difference:
             gate = criterion.check(control, test, limit)
         slower, why = {REGRESSION: True, PASS: False}.get(gate.result), change_text(gate.comparison)
         share = _share(gate.comparison, changed) if slower else None
-    return Difference(
-        comparison=comparison, other_counts=changed, slower=slower, why=why, share=share, stopping=gate.codes
-    )
+    return Difference(comparison, changed, slower, why, share, gate.codes)
 
 
 def by_counts(good: TraceSet, commit: TraceSet, bad: TraceSet) -> Decision | None:
@@ -145,10 +143,10 @@ def other_counts(comparison: Comparison) -> list[Op]:
         op
         for op in comparison.ops
         if op.category in COUNTED
-        and op.count.control != op.count.test
-        and not (op.counts_vary or op.count.control % comparison.scale or op.count.test % comparison.scale)
+        and op.count.delta
+        and not (op.counts_vary or any(n % comparison.scale for n in op.count))
     ]
-    return sorted(ops, key=lambda op: (-abs(op.count.test - op.count.control), op.name))
+    return sorted(ops, key=lambda op: (-abs(op.count.delta), op.name))
 
 
 def counts_text(comparison: Comparison, changed: Sequence[Op]) -> str:

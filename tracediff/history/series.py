@@ -110,14 +110,16 @@ class Series(Struct, frozen=True, dict=True):
         half = reach(self.noise.freedom) * self.noise.sd / math.sqrt(len(point.runs_us))
         return point.step_us * math.exp(-half), point.step_us * math.exp(half)
 
+    @property
+    def has_memory(self) -> bool:
+        """Whether the peak memory of any commit is recorded."""
+        return any(point.memory is not None for point in self.points)
+
     @cached_property
     def families(self) -> tuple[str, ...]:
         """All families, the one with most time at any commit first."""
-        most: dict[str, float] = defaultdict(float)
-        for point in self.points:
-            for name, us in point.families.items():
-                most[name] = max(most[name], us)
-        return tuple(sorted(most, key=lambda name: (-most[name], name)))
+        by_time = sorted((-us, name) for point in self.points for name, us in point.families.items())
+        return tuple(dict.fromkeys(name for _, name in by_time))
 
 
 Commits = dict[str, tuple[Recorded, list[TraceSet]]]
@@ -181,9 +183,9 @@ def _point(recorded: Recorded, entries: list[TraceSet], subject: str) -> Point:
     work_family = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
     families = family_samples(traces, traces.has_gpu, work_family).values
     return Point(
-        recorded=recorded,
-        subject=subject,
-        traces=traces,
+        recorded,
+        subject,
+        traces,
         runs_us=medians_us(traces),
         families={str(name): float(median(values)) for name, values in families.items()},
         memory=peak_memory(traces.manifest)[0],
@@ -233,7 +235,7 @@ def explain(series: Series, change: Change, repository: Repository) -> Explained
 
 def _nearest(points: Iterable[Point], nearest: Point) -> TraceSet:
     """The runs of the first of ``points``, until they are enough."""
-    sets: list[TraceSet] = []
+    sets = []
     for point in points:
         sets.append(point.traces)
         if sum(len(traces.runs) for traces in sets) >= thresholds.COMPARED_RUNS:

@@ -13,8 +13,6 @@ import re
 from pathlib import Path
 from statistics import median
 
-from msgspec import Struct
-
 from tracediff import bounds
 from tracediff.aggregate.averages import used_steps
 from tracediff.aggregate.snapshot import read_snapshot, to_bytes
@@ -110,13 +108,6 @@ def _configuration(traces: TraceSet) -> str | None:
 COMMIT = re.compile(r"[0-9a-f]{12}")
 
 
-class Entries(Struct, frozen=True):
-    """All entries that can be read, which state of what they were recorded, and one line for each that cannot."""
-
-    entries: tuple[TraceSet, ...]
-    unread: tuple[str, ...]
-
-
 def add(traces: TraceSet, recorded: Recorded, where: str) -> tuple[str, int]:
     """Add ``traces`` to the history at ``where``, a folder or URL; (path of the entry, its size in bytes).
 
@@ -145,8 +136,9 @@ def medians_us(traces: TraceSet) -> tuple[float, ...]:
     return tuple(median(step.period_ns for step in used_steps(traces, run)) / 1000 for run in traces.runs)
 
 
-def read(where: str) -> Entries:
-    """The entries at ``where``, a folder or URL.
+def read(where: str) -> tuple[list[TraceSet], list[str]]:
+    """(the entries at ``where``, a folder or URL, which state of what they were recorded; a line for each that cannot
+    be read).
 
     Raises:
         TracediffError: it cannot be read, or has no entries.
@@ -166,7 +158,7 @@ def read(where: str) -> Entries:
     if not entries:
         reason = f"no entry can be read ({unread[0]})" if unread else "has no entries"
         raise TracediffError(display_path(where), reason, "add sets with `tracediff history add SET --output HIST`")
-    return Entries(tuple(entries), tuple(unread))
+    return entries, unread
 
 
 def _files(where: str) -> list[str]:

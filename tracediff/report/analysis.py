@@ -83,7 +83,7 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
             out[device] = _operations(analysis, title + of_ranks, rows, top)
     what = "GPU time" if analysis.side.has_gpu else "Operator self time"
     for view in ("family", "phase", "module", "op"):
-        out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}{of_ranks}", view, analysis.views[view], top)
+        out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}{of_ranks}", view, top)
     for table in analysis.tables:
         rows_of_set = [(key, [values]) for key, values in table.per_step()]
         out[table.schema.name] = report_table(table.schema, rows_of_set, [analysis.side.gpu], top)
@@ -94,13 +94,11 @@ def _states(analysis: Analysis) -> Table:
     """In the order of a comparison: families of operators the largest first, the smallest of them in one row."""
     states = [s for s in analysis.states if s.ns]
     families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -s.ns)
+    others = [s for s in states if s not in families]
     small = [s for s in families if s.ns < thresholds.SMALL_FAMILY * analysis.period]
-    left_out = small if len(small) > 1 else []
-    separate = [s for s in (*families, *(s for s in states if s not in families)) if s not in left_out]
-    times = [(state_label(s.name, analysis.side.has_gpu), s.ns) for s in separate]
-    if left_out:
-        place = len(families) - len(left_out)
-        times.insert(place, (f"op: {len(left_out)} smaller families", sum(s.ns for s in left_out)))
+    if len(small) > 1:
+        families[-len(small) :] = [Share(f"op:{len(small)} smaller families", sum(s.ns for s in small))]
+    times = [(state_label(s.name, analysis.side.has_gpu), s.ns) for s in (*families, *others)]
     times.append(("step", sum(s.ns for s in states)))
     unit = time_unit([analysis.us(analysis.period)])
     rows = [(name, unit.plain(analysis.us(ns)), _part(ns, analysis.period)) for name, ns in times]
@@ -130,7 +128,8 @@ def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: 
     )
 
 
-def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], top: int) -> Table:
+def _shares(analysis: Analysis, title: str, view: str, top: int) -> Table:
+    rows = analysis.views[view]
     unit = time_unit([analysis.us(s.ns) for s in rows])
     cells = tuple(
         (s.name, count(analysis.number(s.count)), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.work))

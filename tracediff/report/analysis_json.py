@@ -12,7 +12,7 @@ from tracediff.ingest.model.health import Note
 from tracediff.present.columns import SET_OPS, SET_STATES, SHARES
 from tracediff.present.tables import row_object
 from tracediff.report.json_text import JsonObject, filled, json_text
-from tracediff.report.json_types import Microseconds, Row, Set
+from tracediff.report.json_types import Row, Set
 
 OperationRow, ShareRow, StateTime = (schema.json_type for schema in (SET_OPS, SHARES, SET_STATES))
 
@@ -20,7 +20,8 @@ OperationRow, ShareRow, StateTime = (schema.json_type for schema in (SET_OPS, SH
 class SetStepTime(JsonObject):
     """The step account: where the time of a step goes."""
 
-    us: Microseconds
+    us: float
+    """µs per step"""
     states: list[StateTime]  # type: ignore[valid-type]
     """states in order of precedence; they add up to the step"""
     foreign_gpu_us: float
@@ -78,19 +79,26 @@ class ProfileDocument(JsonObject, tag_field="schema", tag="tracediff.profile/1")
 def document(analysis: Analysis) -> ProfileDocument:
     """The document: times in µs per step, counts and bytes per step."""
     us, has_gpu, gpus = analysis.us, analysis.side.has_gpu, analysis.side.gpu
-    return ProfileDocument(
-        set=filled(Set, analysis.side),
-        step_time=SetStepTime(
+    return filled(
+        ProfileDocument,
+        analysis,
+        set=analysis.side,
+        step_time=filled(
+            SetStepTime,
+            analysis,
+            "us",
+            us,
             us=us(analysis.period),
             states=SET_STATES.json(analysis, analysis.states),
             foreign_gpu_us=us(analysis.foreign),
-            draining_us=us(analysis.draining),
             residual_us=us(analysis.period - sum(s.ns for s in analysis.states)),
         ),
-        gpu_time=SetGpuTime(
+        gpu_time=filled(
+            SetGpuTime,
+            analysis,
+            "us",
+            us,
             us=us(analysis.work) if has_gpu else 0.0,
-            busy_us=us(analysis.busy),
-            unattributed_us=us(analysis.unattributed),
             tensor_core_share=analysis.tensor_cores,
             families=SHARES.json(analysis, analysis.views["family"]) if has_gpu else [],
         ),
@@ -106,7 +114,6 @@ def document(analysis: Analysis) -> ProfileDocument:
             table.schema.name: [row_object(table.schema, key, values, gpus) for key, values in table.per_step()]
             for table in analysis.tables
         },
-        findings=[filled(SetFinding, f) for f in analysis.findings],
         health=analysis.side.notes,
     )
 

@@ -152,7 +152,7 @@ def image(figure: go.Figure, image_format: str) -> bytes:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # plotly's: that a running browser keeps its settings, which is wanted
-            content: bytes = figure.to_image(
+            content = figure.to_image(
                 format=image_format, width=WIDTH, height=height_of(figure), scale=2 if image_format == "png" else 1
             )
     except Exception as error:  # kaleido's and choreographer's errors have no common class

@@ -262,7 +262,6 @@ LIMITS = RowSchema(
     "LimitResult",
     "One limit, and the figure that was judged against it.",
 )
-LimitResult = LIMITS.json_type
 
 
 class CheckDocument(JsonObject, tag_field="schema", tag="tracediff.check/1"):
@@ -278,7 +277,7 @@ class CheckDocument(JsonObject, tag_field="schema", tag="tracediff.check/1"):
     test: CheckedSet
     verdict: DiffVerdict
     comparability: GateComparability
-    limits: list[LimitResult]  # type: ignore[valid-type]
+    limits: list[LIMITS.json_type]  # type: ignore[name-defined]  # made from its columns
     """every limit, the step first"""
     tables: dict[str, list[json_types.Row]] | UnsetType = UNSET
     """tables of --table by name, as in tracediff.diff/1; absent where none was requested"""
@@ -291,9 +290,9 @@ def to_json(gate: Gate) -> str:
         CheckDocument,
         gate,
         sentence=sentence(gate),
-        control=filled(CheckedSet, comparison.control),
-        test=filled(CheckedSet, comparison.test),
-        verdict=filled(DiffVerdict, comparison.verdict),
+        control=comparison.control,
+        test=comparison.test,
+        verdict=comparison.verdict,
         comparability=filled(
             GateComparability,
             comparison.comparability,

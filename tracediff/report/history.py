@@ -250,7 +250,7 @@ def to_html(series: Sequence[Series], unread: Sequence[str], command: str | None
                 "title": series_title(one),
                 "noise": noise_line(one),
                 "changes": change_texts(one),
-                "tables": {view: commits_table(one, view, None) for view in BY if view != "memory" or _has_memory(one)},
+                "tables": {view: commits_table(one, view, None) for view in BY if view != "memory" or one.has_memory},
             }
             for k, one in enumerate(series)
         ],
@@ -258,7 +258,3 @@ def to_html(series: Sequence[Series], unread: Sequence[str], command: str | None
         command=command,
         origin=versions(),
     )
-
-
-def _has_memory(series: Series) -> bool:
-    return any(point.memory is not None for point in series.points)

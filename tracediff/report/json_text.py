@@ -27,7 +27,7 @@ def filled(
     kind: type[Kind], source: object, unit: str = "", in_unit: Callable[[Any], Any] | None = None, /, **values: Any
 ) -> Kind:
     """An object of ``kind``: fields that are not in ``values`` are the attributes of ``source`` of the same names, and
-    a field NAME_``unit`` the attribute NAME, by ``in_unit`` in that unit.
+    a field NAME_``unit`` the attribute NAME, by ``in_unit`` in that unit. What is an object in it is filled alike.
     """
 
     def value(name: str) -> Any:
@@ -37,7 +37,8 @@ def filled(
         amount = getattr(source, attribute)
         return in_unit(amount) if in_unit else amount
 
-    return kind(**{name: values[name] if name in values else value(name) for name in kind.__struct_fields__})
+    fields = {name: values[name] if name in values else value(name) for name in kind.__struct_fields__}
+    return msgspec.convert({k: v for k, v in fields.items() if v is not msgspec.UNSET}, kind, from_attributes=True)
 
 
 def both(key: str, pair: Pair[Any]) -> dict[str, Any]:

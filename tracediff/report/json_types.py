@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Annotated, Generic, TypeVar
 
-from msgspec import Meta
-
 from tracediff.diff.preflight import CAUTION, OK, REFUSED, Reason
 from tracediff.diff.verdict import DiffUnprofiled, DiffVerdict
 from tracediff.explain.lines import Amount
@@ -21,21 +19,7 @@ from tracediff.present.limits import Limit
 from tracediff.report.json_text import JsonObject, one_of
 from tracediff.source.changed_code import ChangedCode
 
-Microseconds = Annotated[float, Meta(description="µs per step")]
-Count = Annotated[float, Meta(description="occurrences per step; a mean, so it may be a fraction")]
-EventCount = Annotated[int, Meta(description="events of the whole set, not per step")]
-SetMicroseconds = Annotated[float, Meta(description="µs of the whole set, not per step")]
-QValue = Annotated[
-    float | None,
-    Meta(description="p-value corrected for the number of tests (Benjamini–Hochberg); null where untested"),
-]
-TimeChange = Annotated[
-    str,
-    Meta(description="significance of the change of time between runs"),
-    one_of("faster", "slower", "same", "unclear", "untested"),
-]
 Row = dict[str, str | float | None]
-StateRow, GroupRow, OpRow, FamilyChange = (schema.json_type for schema in (STATES, GROUPS, OPS, FAMILIES))
 
 
 class Set(JsonObject):
@@ -75,11 +59,6 @@ class DiffComparability(Preflight):
     """what differs; empty where nothing does"""
 
 
-StepRange = Annotated[
-    tuple[float, float] | None, Meta(description="the shortest and the longest used step, in µs; null without steps")
-]
-
-
 T = TypeVar("T")
 
 
@@ -101,8 +80,10 @@ class Limits(Sides[Limit]):
 class SidesTime(JsonObject):
     """A time of both sides."""
 
-    control_us: Microseconds
-    test_us: Microseconds
+    control_us: float
+    """µs per step"""
+    test_us: float
+    """µs per step"""
     delta_us: float
     """test − control, µs per step"""
 
@@ -110,12 +91,14 @@ class SidesTime(JsonObject):
 class DiffStepTime(SidesTime):
     """The step account: where the time of a step goes."""
 
-    states: list[StateRow]  # type: ignore[valid-type]
+    states: list[STATES.json_type]  # type: ignore[name-defined]  # made from its columns
     """states in order of precedence"""
     foreign_gpu_us: BothSides
     """part of the GPU states in which all work was launched outside the used steps, µs per step"""
-    range_control_us: StepRange
-    range_test_us: StepRange
+    range_control_us: tuple[float, float] | None
+    """the shortest and the longest used step, in µs; null without steps"""
+    range_test_us: tuple[float, float] | None
+    """the shortest and the longest used step, in µs; null without steps"""
     limits: Limits | None
     """the larger part of the critical path of both sides, and how long their GPUs are busy; null where it is unknown"""
     draining_us: BothSides
@@ -127,9 +110,11 @@ class DiffStepTime(SidesTime):
 class DiffWorkTime(SidesTime):
     """Work of both sides in groups; matched + placed + added + removed + unattributed = delta."""
 
-    count_control: Count
-    count_test: Count
-    groups: list[GroupRow]  # type: ignore[valid-type]
+    count_control: float
+    """occurrences per step; a mean, so it may be a fraction"""
+    count_test: float
+    """occurrences per step; a mean, so it may be a fraction"""
+    groups: list[GROUPS.json_type]  # type: ignore[name-defined]  # made from its columns
     """all work, the largest change first"""
     matched_us: float
     """change within matched groups with members on both sides, µs per step"""
@@ -152,10 +137,14 @@ class TensorCoreShare(Sides[float | None]):
 class OtherEvents(JsonObject):
     """GPU events that belong to no used step: totals of the whole set."""
 
-    control_count: EventCount
-    control_us: SetMicroseconds
-    test_count: EventCount
-    test_us: SetMicroseconds
+    control_count: int
+    """events of the whole set, not per step"""
+    control_us: float
+    """µs of the whole set, not per step"""
+    test_count: int
+    """events of the whole set, not per step"""
+    test_us: float
+    """µs of the whole set, not per step"""
 
 
 class DiffGpuTime(DiffWorkTime):
@@ -192,8 +181,10 @@ class FactRow(JsonObject):
 class LineSignificance(JsonObject):
     """What the runs of both sides say of a line's time."""
 
-    result: TimeChange
-    q_value: QValue
+    result: Annotated[str, one_of("faster", "slower", "same", "unclear", "untested")]
+    """significance of the change of time between runs"""
+    q_value: float | None
+    """p-value corrected for the number of tests (Benjamini–Hochberg); null where untested"""
     interval: tuple[float, float] | None
     """95 % confidence interval of the relative change; null where untested"""
 
@@ -209,10 +200,6 @@ class FirstEvent(JsonObject):
     """start in µs, as in the file"""
 
 
-LineAmount = Annotated[Amount | None, Meta(description="null where the trace does not tell, and of nodes in no line")]
-LineFirst = Annotated[FirstEvent | None, Meta(description="of a single event; else null")]
-
-
 class TimedPart(JsonObject):
     """A part of the step, with all of its time and that on the critical path, µs per step."""
 
@@ -226,9 +213,11 @@ class TimedPart(JsonObject):
     """its time on the critical path; of lines and the rest together, the step's"""
     path_test_us: float
     """the same on the test side"""
-    amount: LineAmount
+    amount: Amount | None
+    """null where the trace does not tell, and of nodes in no line"""
     reasons: list[CauseReason]
-    first: LineFirst
+    first: FirstEvent | None
+    """of a single event; else null"""
 
 
 class CauseRow(TimedPart):
@@ -315,11 +304,11 @@ class DiffDocument(JsonObject, tag_field="schema", tag="tracediff.diff/1"):
     gpu_time: DiffGpuTime
     host_time: DiffWorkTime | None
     """self time of operators if neither side has a GPU, else null"""
-    ops: list[OpRow]  # type: ignore[valid-type]
+    ops: list[OPS.json_type]  # type: ignore[name-defined]  # made from its columns
     """all operations, the largest change of self time first"""
     common_change: float
     """relative change that all tested operations have in common; 0 where none was tested"""
-    families: list[FamilyChange]  # type: ignore[valid-type]
+    families: list[FAMILIES.json_type]  # type: ignore[name-defined]  # made from its columns
     """work by family, the largest change first"""
     tables: dict[str, list[Row]]
     """tables that both sets were loaded with (docs/analysis.md), the largest change first"""

@@ -55,12 +55,11 @@ def _row(cell: Cell, plain: Any) -> list[str]:
 def show(cells: Sequence[Cell], console: Console) -> None:
     """Print the table, and the cautions below."""
     unit, body = text_rows(cells)
-    controls = {row[0] for row in body}
-    one = next(iter(controls)) if len(controls) == 1 else None
-    names = [row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body]
+    has_one_control = len({row[0] for row in body}) == 1
+    names = [row[1] if has_one_control else f"{row[0]} → {row[1]}" for row in body]
     sets = Table(
-        title=f"control: {one}, {body[0][3]} {unit}" if one is not None else "every pair",
-        heads=("test" if one is not None else "control → test", "result", unit, *HEAD[5:8], HEAD[2]),
+        title=f"control: {body[0][0]}, {body[0][3]} {unit}" if has_one_control else "every pair",
+        heads=("test" if has_one_control else "control → test", "result", unit, *HEAD[5:8], HEAD[2]),
         texts=2,
         rows=tuple((name, row[8], *row[4:8], row[2]) for name, row in zip(names, body, strict=True)),
     )
@@ -135,7 +134,7 @@ def _comparison(cell: Cell) -> MatrixComparison:
         cell,
         control=comparison.control.label,
         test=comparison.test.label,
-        verdict=filled(DiffVerdict, comparison.verdict),
+        verdict=comparison.verdict,
         comparability=MatrixComparability(comparability.level, [r.code for r in comparability.reasons]),
         tables=tables_of(comparison) if comparison.tables else UNSET,
     )

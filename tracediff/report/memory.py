@@ -54,9 +54,6 @@ def to_markdown(text: MemoryText) -> str:
     return joined(lines)
 
 
-Bytes = Annotated[int, Meta(description="bytes")]
-
-
 class Layers(JsonObject):
     """Allocated memory over the recording, stacked: at each position the layers add up to what is allocated."""
 
@@ -89,8 +86,10 @@ class MemoryAmounts(JsonObject):
     """part of the peak whose call site is unknown"""
     rounding_bytes: int
     """part of the peak that the allocator added to blocks"""
-    allocated_at_dump_bytes: Bytes
-    reserved_at_dump_bytes: Bytes
+    allocated_at_dump_bytes: int
+    """bytes"""
+    reserved_at_dump_bytes: int
+    """bytes"""
     actions: dict[str, int]
     """number of events by action of the allocator"""
     out_of_memory_bytes: list[int]
@@ -107,7 +106,8 @@ class MemoryHolder(JsonObject):
 
     name: str
     """call site, module or size class, or why it is unknown"""
-    control_bytes: Bytes
+    control_bytes: int
+    """bytes"""
     control_blocks: int
     """number of blocks"""
     test_bytes: int | None
@@ -146,14 +146,12 @@ class MemoryDocument(JsonObject, tag_field="schema", tag="tracediff.memory/1"):
 
 def to_json(accounts: Sequence[SnapshotAccount]) -> str:
     """The document of one or two snapshots as indented text, with a new line at its end."""
-    control, *others = (account.name for account in accounts)
-    devices = [_device(device) for device in devices_of(accounts)]
-    return json_text(MemoryDocument(control, others[0] if others else None, devices))
+    control, test, *_ = *(account.name for account in accounts), None
+    return json_text(MemoryDocument(control, test, [_device(device) for device in devices_of(accounts)]))
 
 
 def _device(device: DeviceAccounts) -> MemoryDevice:
-    control, *others = (_amounts(account) if account else None for account in device.accounts)
-    test = others[0] if others else None
+    control, test, *_ = *(_amounts(account) if account else None for account in device.accounts), None
     return MemoryDevice(device.number, control, test, *(_holders(device, view) for view in VIEWS))
 
 

@@ -123,7 +123,7 @@ def step_events(step: TypicalStep, title: str, ids: Ids) -> StepEvents:
     rows, left_out = _select_rows(trace, window)
     placed = _place_events(trace, rows, window)
     labels = f"step {step.timeline.step}, rank {step.rank}, {step.file.name}"
-    lines = [encoded(event) for event in _events(trace, placed, zero=window[0], title=title, labels=labels, ids=ids)]
+    lines = [encoded(event) for event in _events(trace, placed, window[0], title, labels, ids)]
     return StepEvents(lines, len(rows), left_out)
 
 
@@ -150,7 +150,7 @@ def _place_events(trace: Trace, rows: Int64, window: tuple[int, int]) -> PlacedE
     """``rows`` on rows of threads and streams: host first, outer before inner. Viewers drop events that overlap another
     without nesting.
     """
-    parts: list[tuple[Int64, Int64, int]] = []
+    parts = []
     gpu = trace.is_of(ON_GPU)
     complete = trace.dur[rows] >= 0
     for remaining in (rows[complete & ~gpu[rows]], rows[complete & gpu[rows]]):
@@ -164,7 +164,7 @@ def _place_events(trace: Trace, rows: Int64, window: tuple[int, int]) -> PlacedE
     parts.append((rows[~complete], trace.ts[rows[~complete]], 0))
     all_rows, ends, level = stacked(*parts)
     start, end = (np.clip(times, *window) - window[0] for times in (trace.ts[all_rows], ends))
-    return PlacedEvents(rows=all_rows, level=level, start=start, end=end)
+    return PlacedEvents(start, end, rows=all_rows, level=level)
 
 
 def _threads(trace: Trace, rows: Int64) -> Int64:
@@ -183,7 +183,7 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
     return threads
 
 
-def _events(trace: Trace, placed: PlacedEvents, *, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
+def _events(trace: Trace, placed: PlacedEvents, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
     keys: list[Key] = list(tuples(trace.is_of(ON_GPU, placed.rows), _threads(trace, placed.rows), placed.level))
     tracks, name_events = _tracks(trace, keys, title, labels, ids)
     yield from name_events
@@ -214,8 +214,8 @@ def _tracks(
     trace: Trace, keys: list[Key], title: str, labels: str, ids: Ids
 ) -> tuple[dict[Key, tuple[int, int]], list[Event]]:
     """The (pid, tid) of each key, and the events that name them."""
-    processes: dict[tuple[bool, int | str | None], int] = {}
-    tracks: dict[Key, tuple[int, int]] = {}
+    processes = {}
+    tracks = {}
     events: list[Event] = []
     for gpu, code, level in sorted(set(keys), key=lambda key: (key[0], *map(_order, trace.ids_of(key[1])), key[2])):
         process, thread = trace.ids_of(code)
@@ -241,7 +241,7 @@ def _arrows(trace: Trace, placed: PlacedEvents, ids: Ids) -> tuple[dict[int, lis
     """
     starts: dict[int, int] = dict(tuples(placed.rows, placed.start))
     begins: defaultdict[int, list[int]] = defaultdict(list)
-    ends: dict[int, int] = {}
+    ends = {}
     gpu = gpu_events(trace, whole_file(trace), Notes())
     for row, launch in tuples(gpu.rows, gpu.launch):
         if row in starts and launch in starts and starts[launch] <= starts[row]:

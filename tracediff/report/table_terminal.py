@@ -46,14 +46,19 @@ def fitted(table: Table, width: int) -> Iterator[RenderableType]:
     first = 0, table.texts  # these columns stay even without a value
     has_value = [k in first or any(row[k] not in WITHOUT_VALUE for row in table.rows) for k in range(len(table.heads))]
     table = whole = _of_columns(table, has_value)
-    room = width - INDENT
-    widths = _widths(table)
-    while table.texts > 1 and not _fit(widths, table.texts, table.together + 1, room):  # with what it is about
+    room, widths = width - INDENT, _widths(table)
+
+    def fit(numbers: int) -> bool:
+        """Whether the first numbers have room beside names of the least width."""
+        names = [min(width, LEAST_NAME) for width in widths[: table.texts]]
+        return sum(width + GAP for width in (*names, *widths[table.texts :][:numbers])) <= room
+
+    while table.texts > 1 and not fit(table.together + 1):  # with what it is about
         last_name = table.texts - 1  # it says least
         table = _of_columns(table, [k != last_name for k in range(len(table.heads))])
         widths = _widths(table)
     visible = len(widths) - table.texts
-    while visible > table.together and not _fit(widths, table.texts, visible, room):
+    while visible > table.together and not fit(visible):
         visible -= 1
     numbers = widths[table.texts :][:visible]
     names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers) - GAP * table.texts)
@@ -86,12 +91,6 @@ def _of_columns(table: Table, is_visible: Sequence[bool]) -> Table:
 def _widths(table: Table) -> list[int]:
     """Characters that each column wants."""
     return [max(len(head), *(len(row[k]) for row in table.rows)) for k, head in enumerate(table.heads)]
-
-
-def _fit(widths: Sequence[int], texts: int, numbers: int, room: int) -> bool:
-    """Whether the first ``numbers`` behind ``texts`` have room beside names of the least width."""
-    names = [min(width, LEAST_NAME) for width in widths[:texts]]
-    return sum(width + GAP for width in (*names, *widths[texts:][:numbers])) <= room
 
 
 def _shared(natural_widths: list[int], room: int) -> list[int]:

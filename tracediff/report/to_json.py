@@ -12,7 +12,6 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.accounts import TableDiff
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import WorkTime
-from tracediff.diff.verdict import DiffUnprofiled, DiffVerdict
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import scale_of
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
@@ -30,17 +29,11 @@ Work = TypeVar("Work", bound=json_types.DiffWorkTime)
 
 def document(comparison: Comparison) -> json_types.DiffDocument:
     """The document: times in µs per step, counts per step, null where something was not tested."""
-    host, unprofiled = comparison.host_time, comparison.unprofiled
+    host = comparison.host_time
     return filled(
         json_types.DiffDocument,
         comparison,
-        schema="tracediff.diff/1",
-        control=filled(json_types.Set, comparison.control),
-        test=filled(json_types.Set, comparison.test),
-        comparability=filled(json_types.DiffComparability, comparison.comparability),
-        verdict=filled(DiffVerdict, comparison.verdict),
         answer=answer_of(comparison),
-        unprofiled=filled(DiffUnprofiled, unprofiled) if unprofiled else None,
         step_time=_step_time(comparison),
         gpu_time=_gpu_time(comparison),
         host_time=_work_time(json_types.DiffWorkTime, comparison, host) if host.groups else None,
@@ -146,11 +139,7 @@ def explanation_of(explanation: Explanation | None, sides: Pair[Side]) -> json_t
     return filled(
         json_types.DiffExplanation,
         explanation,
-        facts=[filled(json_types.FactRow, fact) for fact in explanation.facts],
-        lines=[
-            filled(json_types.CauseRow, cause, trail=list(cause.trail), **line_values[id(cause.node)])
-            for cause in explanation.causes
-        ],
+        lines=[filled(json_types.CauseRow, cause, **line_values[id(cause.node)]) for cause in explanation.causes],
         tree=_node(explanation.root, ROOT, thresholds.WRITTEN_NODE * scale_of(explanation.root), line_values),
     )
 
@@ -168,14 +157,11 @@ def _node(node: Node, kind: str, least: float, line_values: dict[int, dict[str, 
     if visible_children and len(visible_children) < len(node.children):
         rest = _without(node, [child for _, child in visible_children])
         children.append(_node(rest, REST, least, line_values))
-    control, test = (float(ns) / 1000 for ns in node.total)
     return json_types.ExplanationNode(
         label=node.label,
         kind=kind,
-        control_us=control,
-        test_us=test,
-        path_control_us=float(node.path[0]) / 1000,
-        path_test_us=float(node.path[1]) / 1000,
+        **both("*_us", Pair(*(node.total / 1000).tolist())),
+        **both("path_*_us", Pair(*(node.path / 1000).tolist())),
         delta_us=node.change / 1000,
         effects=json_types.NodeEffects(**{name: ns / 1000 for name, ns in node.effects.items()}),
         children=children,

@@ -8,7 +8,6 @@ from functools import cache, partial
 from textwrap import wrap
 
 from msgspec import Struct
-from msgspec.structs import replace
 from rich.cells import set_cell_size
 from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
@@ -84,6 +83,15 @@ class Screen(Struct, frozen=True, kw_only=True):
 
 
 USUAL = Screen()
+SHORTER = [
+    *(Screen(rows=rows) for rows in range(ROWS - 1, LEAST_ROWS - 1, -1)),
+    *(Screen(rows=LEAST_ROWS, detailed=number) for number in range(LINES - 1, -1, -1)),
+    *(Screen(rows=rows, detailed=0) for rows in range(LEAST_ROWS - 1, 0, -1)),
+    *(Screen(rows=1, detailed=0, lines=number) for number in range(LINES - 1, 0, -1)),
+]
+"""Screens with ever fewer rows of changed work, then with less on each cause, one row, at last fewer causes: each is no
+longer than the one before.
+"""
 
 
 def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
@@ -132,19 +140,9 @@ def show(
         return 1 + text_of(screen).count("\n") <= (SHORT if screen.rows > LEAST_ROWS else SCREEN)
 
     if usual and not fits(screen):
-        shorter = [*_shorter(screen)]  # each is no longer than the one before
-        screen = shorter[bisect_left(shorter, True, hi=len(shorter) - 1, key=fits)]
+        screen = SHORTER[bisect_left(SHORTER, True, hi=len(SHORTER) - 1, key=fits)]
     console.file.write(text_of(screen) + last)
     console.file.flush()
-
-
-def _shorter(screen: Screen) -> Iterator[Screen]:
-    """``screen`` with ever fewer rows of changed work, then with less on each cause, one row, at last fewer causes."""
-    yield from (replace(screen, rows=rows) for rows in range(screen.rows - 1, LEAST_ROWS - 1, -1))
-    least = replace(screen, rows=LEAST_ROWS)
-    yield from (replace(least, detailed=number) for number in range(LINES - 1, -1, -1))
-    yield from (replace(least, rows=rows, detailed=0) for rows in range(LEAST_ROWS - 1, 0, -1))
-    yield from (replace(least, rows=1, lines=number, detailed=0) for number in range(LINES - 1, 0, -1))
 
 
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:

@@ -41,6 +41,8 @@ UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 class WholeNumber(click.IntRange):
     """A whole number in digits 0–9: neither other scripts' digits, signs nor underscores."""
 
+    metavar = "N"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number, within the range."""
         if isinstance(value, str):
@@ -54,7 +56,7 @@ class WholeNumber(click.IntRange):
 class Size(click.ParamType[int]):
     """A number of bytes such as ``500MB`` or ``8G``; units are powers of 1,000."""
 
-    name = "size"
+    name, metavar = "size", "SIZE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The bytes."""
@@ -69,7 +71,7 @@ class Size(click.ParamType[int]):
 class Input(click.ParamType[str]):
     """What a command reads: a file, a folder, a pattern or a URL; with ``sides``, behind a prefix such as ``ctrl=``."""
 
-    name = "input"
+    name, metavar = "input", "FILE"
 
     def __init__(self, sides: tuple[str, ...] = ()) -> None:
         self.sides = sides
@@ -93,7 +95,7 @@ class SetInput(Input):
 class OutputFile(click.ParamType[str]):
     """A file that a command writes; ``-`` is standard output."""
 
-    name = "output"
+    name, metavar = "output", "FILE"
 
     def names(self) -> tuple[str, ...]:
         """Of the files that are written into a folder."""
@@ -102,6 +104,8 @@ class OutputFile(click.ParamType[str]):
 
 class OutputFolder(OutputFile):
     """A folder into which a command writes files that no command reads."""
+
+    metavar = "DIR"
 
 
 class ChartFolder(OutputFolder):
@@ -119,12 +123,12 @@ class GroupedOption(click.Option):
     """An option that ``--help`` lists in the section of its group.
 
     Attributes:
-        group: heading of the section.
+        group: heading of the section. metavar: its value in words, by default that of its type.
     """
 
     def __init__(self, *args: Any, group: str, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
-        self.group = group
+        self.group, self.metavar = group, self.metavar or getattr(self.type, "metavar", None)
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """Cast as click does; an empty value is an error, and that of a name that is none of the choices suggests the
@@ -246,7 +250,7 @@ class Documents(Struct, frozen=True):
 
 def documents(**texts: str) -> Decorator:
     """An option ``--KIND FILE`` with its help text for each kind; the command gets them as ``documents``."""
-    options = (option(f"--{kind}", type=OutputFile(), metavar="FILE", help=text) for kind, text in texts.items())
+    options = (option(f"--{kind}", type=OutputFile(), help=text) for kind, text in texts.items())
     return together(*options, gathered("documents", lambda **files: Documents(files), *texts))
 
 
@@ -261,7 +265,6 @@ chart_folder = option(
     "--charts",
     "chart_folder",
     type=ChartFolder(),
-    metavar="DIR",
     help="Write each chart as HTML that works offline, and as JSON.",
 )
 """The option ``--charts DIR``; the command gets the folder as ``chart_folder``."""
@@ -317,21 +320,20 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[str]) -> None:
     written = [(output, _local(path)) for output in outputs for path in output.files]
     written = [(output, path) for output, path in written if "://" not in path and not _is_stream(path)]
     read, patterns = _read(inputs) if written else ([], [])
-    files = {i: path for path in read for i, path in _files(path)} if any(_file(path) for _, path in written) else {}
-    folders = {identity: path for path in read if os.path.isdir(path) for identity in _identity(path)}
+    files = {_file(path): path for path in chain(*map(_below, read))} if any(_file(path) for _, path in written) else {}
+    folders = {_identity(path): path for path in read if os.path.isdir(path)}
     earlier: dict[str | Identity, str] = {}
     for output, path in written:
-        where = os.path.realpath(path)
-        for identity in _file(path):
-            if identity in files:
-                raise _refusal(output, path, f"is the input {files[identity]}", "write to another file")
+        where, file = os.path.realpath(path), _file(path)
+        if file and file in files:
+            raise _refusal(output, path, f"is the input {files[file]}", "write to another file")
         if path != STANDARD_OUTPUT:
-            for folder in (folders[i] for i in _identities_up_from(where) if i in folders):
+            around = (_identity(str(folder)) for folder in (where, *Path(where).parents))
+            for folder in (folders[identity] for identity in around if identity and identity in folders):
                 raise _refusal(output, path, f"lies in {folder}, which is read", "write to another folder")
             for pattern in (p for p in patterns if _would_match(where, p, read)):
                 raise _refusal(output, path, f"matches {pattern}, which is read", "write to another folder")
-        keys: list[str | Identity] = [where, *_file(path)]
-        for key in keys:
+        for key in (where, file or where):
             if earlier.setdefault(key, output.option) != output.option:
                 raise _refusal(output, path, f"is also the output of {earlier[key]}", "write to another file")
 
@@ -360,34 +362,27 @@ def _local(path: str) -> str:
     return next((path.removeprefix(scheme) for scheme in LOCAL if path.startswith(scheme)), path)
 
 
-def _files(path: str) -> Iterator[tuple[Identity, str]]:
-    """The files at and below ``path``; links to folders are not followed, as when a set is read."""
-    paths = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-    return ((identity, file) for file in chain([path], paths) for identity in _file(file))
+def _below(path: str) -> Iterator[str]:
+    """``path`` and the files below it; links to folders are not followed, as when a set is read."""
+    return chain([path], (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names))
 
 
-def _file(path: str) -> list[Identity]:
-    """The identity of the regular file that ``path`` leads to; empty if there is none."""
-    return _identity(path) if path != STANDARD_OUTPUT and os.path.isfile(path) else []
+def _file(path: str) -> Identity | None:
+    """The identity of the regular file that ``path`` leads to, if there is one."""
+    return _identity(path) if path != STANDARD_OUTPUT and os.path.isfile(path) else None
 
 
-def _identity(path: str) -> list[Identity]:
+def _identity(path: str) -> Identity | None:
     try:
         status = os.stat(path)
     except (OSError, ValueError):
-        return []
-    return [(status.st_dev, status.st_ino)]
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _is_stream(path: str) -> bool:
     """Whether ``path`` is a device or a pipe, which several outputs may share."""
     return path != STANDARD_OUTPUT and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
-
-
-def _identities_up_from(where: str) -> Iterator[Identity]:
-    """The identities of ``where`` and of the folders above it."""
-    for path in (where, *map(str, Path(where).parents)):
-        yield from _identity(path)
 
 
 def _would_match(where: str, pattern: str, read: Iterable[str]) -> bool:

@@ -187,7 +187,6 @@ def load_options(*, table_help: str | None, table_group: str = SETS, sides: tupl
         reading_option(
             "--families",
             type=Input(),
-            metavar="FILE",
             help="Classify kernels and operators by the rules of this TOML file before the built-in ones.",
         ),
         *(
@@ -198,13 +197,11 @@ def load_options(*, table_help: str | None, table_group: str = SETS, sides: tupl
         reading_option(
             "--jobs",
             type=WholeNumber(1),
-            metavar="N",
             help="Read files in N processes [default: one per core; 1 for less than 4 MiB].",
         ),
         reading_option(
             "--max-memory",
             type=Size(),
-            metavar="SIZE",
             help="Read as many files at a time as fit, such as 8GB [default: no limit].",
         ),
         reading_option(

@@ -25,7 +25,7 @@ from tracediff.report.explain import why_matched
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.rows import SUMS, TableRow
 from tracediff_dashboards.reading.comparisons import PageContext
-from tracediff_dashboards.reading.step_inspector import StepInspector, events_named, events_of_work, of_step
+from tracediff_dashboards.reading.step_inspector import StepInspector, events_named, events_of_work
 from tracediff_dashboards.state.view import FlameView
 
 if TYPE_CHECKING:
@@ -70,15 +70,17 @@ def spans(context: PageContext, row: TableRow, inspector: StepInspector) -> list
     return [components.figure(name_spans(sides, theme=context.theme), "spans"), html.P(link)]
 
 
-def spans_of(context: PageContext, item: Op | Group | Sum | None, inspector: StepInspector) -> list[StepSpans | None]:
+def spans_of(
+    context: PageContext, item: Op | Group | Sum | None, inspector: StepInspector, *, of_every_step: bool = False
+) -> list[StepSpans | None]:
     """When a row of the table ran, in the step of each side that the timeline shows; without a row all work that the
-    filters leave.
+    filters leave. Of operators and kernels also what other steps launched, if ``of_every_step``.
 
     Raises:
         TracediffError: the events can no longer be read.
     """
     if isinstance(item, Op):
-        selects = [of_step(events_named(item.category, table_name(item.raw_name)))] * 2
+        selects = [events_named(item.category, table_name(item.raw_name), of_every_step=of_every_step)] * 2
     else:
         sides = zip(context.sets, _items(context, item), context.whole.trees, strict=True)
         selects = [events_of_work(traces, {piece.work.key for piece in items}, tree) for traces, items, tree in sides]

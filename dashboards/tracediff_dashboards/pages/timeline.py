@@ -10,11 +10,9 @@ from dash import dcc, html
 from tracediff import bounds
 from tracediff.arrays import Int64
 from tracediff.charts.figures.timeline import StepSpans, timeline
-from tracediff.diff.ops import Op
 from tracediff.errors import printable
 from tracediff.formatting import count, plural, time, time_unit
 from tracediff.pair import SIDES, Pair
-from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.timeline import NO_EVENTS, Linked
 from tracediff.report.page.figures import remove_title
 from tracediff_dashboards.pages import components
@@ -22,7 +20,7 @@ from tracediff_dashboards.pages.details import spans_of
 from tracediff_dashboards.pages.rows import find_row
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.events import with_steps
-from tracediff_dashboards.reading.step_inspector import StepInspector, StepPlace, events_named, places
+from tracediff_dashboards.reading.step_inspector import StepInspector, StepPlace, places
 from tracediff_dashboards.state.view import Window
 
 if TYPE_CHECKING:
@@ -99,12 +97,7 @@ def highlight(context: PageContext, inspector: StepInspector) -> tuple[Pair[Int6
     row = find_row(context.comparison, context.view.tab, context.view.row)
     if row is None and not context.is_filtered:
         return Pair(NO_EVENTS, NO_EVENTS), []
-    item = row.item if row else None
-    if isinstance(item, Op):
-        select = events_named(item.category, table_name(item.raw_name))
-        spans = [inspector.spans(step, select) for step in context.shown_steps]
-    else:
-        spans = spans_of(context, item, inspector)
+    spans = spans_of(context, row.item if row else None, inspector, of_every_step=True)
     events = Pair(*(_in_period(side) if side else NO_EVENTS for side in spans))
     what = components.name(row.cells["name"]) if row else "the work that the filters leave"
     clear = [dcc.Link("Clear", id="unmark", href=context.address("timeline", row=""), title="Esc")] if row else []

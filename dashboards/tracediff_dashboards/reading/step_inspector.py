@@ -121,25 +121,19 @@ Select = Callable[[Context, StepPlace], Int64]
 """Selects events of a step: their rows of the trace."""
 
 
-def events_named(category: str, name: str) -> Select:
-    """Selects the events of a category that tables call ``name``, of every step of the file."""
-
-    def select(context: Context, _place: StepPlace) -> Int64:
-        trace = context.trace
-        is_named = (trace.dur >= 0) & trace.name_matches(lambda raw: table_name(raw) == name)
-        is_named &= np.array([c == category for c in trace.categories], bool)[trace.category]
-        return np.flatnonzero(is_named)
-
-    return select
-
-
-def of_step(select_all: Select) -> Select:
-    """Selects those events that belong to the step: GPU events to the one that launched them."""
+def events_named(category: str, name: str, *, of_every_step: bool) -> Select:
+    """Selects the events of a category that tables call ``name``, of every step of the file or of the step: GPU events
+    of the one that launched them.
+    """
 
     def select(context: Context, place: StepPlace) -> Int64:
-        rows, gpu = select_all(context, place), context.gpu
-        step = context.steps.positions_at(context.trace.ts[rows])
-        on_gpu = np.isin(rows, gpu.rows)
+        trace, gpu = context.trace, context.gpu
+        is_named = (trace.dur >= 0) & trace.name_matches(lambda raw: table_name(raw) == name)
+        is_named &= np.array([c == category for c in trace.categories], bool)[trace.category]
+        rows = np.flatnonzero(is_named)
+        if of_every_step:
+            return rows
+        step, on_gpu = context.steps.positions_at(trace.ts[rows]), np.isin(rows, gpu.rows)
         step[on_gpu] = gpu.step[np.searchsorted(gpu.rows, rows[on_gpu])]
         events: Int64 = rows[step == place.position]
         return events

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from tracediff_dashboards.state.view import (
     PINNED,
     Filters,
+    FlameView,
     TableLayout,
     View,
+    Window,
     default_columns,
     filters_of,
     flame_view,
@@ -22,17 +25,61 @@ from tracediff_dashboards.state.view import (
 
 CONTROLS = ("control", "test", *(name.replace("_", "-") for name in Filters.__struct_fields__))
 """Controls on every page: the sets and the filters, in the order of `Filters`."""
-OTHERS = (
-    *("flame-view.data", "grid.selectedRows", "at-control.value", "at-test.value", "window.data"),
-    *("columns.value", "pinned.value", "swap.n_clicks", "clear.n_clicks", "dropped.data"),
-)
-"""Controls of single pages, and buttons; ``grid`` is its selected row, its order and filters are controls, too."""
-PROPERTIES = {
-    **{key: f"{key}.value" for key in CONTROLS},
-    **{name.partition(".")[0]: name for name in OTHERS},
-    **{name: name for name in ("grid.columnState", "grid.filterModel")},
+
+
+class GridRow(Struct):
+    """A selected row of the table, without its cells."""
+
+    key: str = ""
+
+
+class Rows(Struct):
+    """Selected rows, by their keys."""
+
+    ids: list[str] = []
+
+
+class SortedColumn(Struct):
+    """The state of a column of the table."""
+
+    colId: str = ""
+    sort: str | None = None
+    sortIndex: int | None = None
+
+
+class Box(Struct):
+    """The box that the flame graph is zoomed to."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class Flame(FlameView, frozen=True):
+    """What of the flame graph is shown, and the box that it is zoomed to."""
+
+    node: Box | None = None
+
+
+TYPES: dict[str, Any] = {
+    **dict.fromkeys(("control.value", "test.value", "device.value", "steps.value"), str | None),
+    **dict.fromkeys(("phase.value", "family.value", "module.value"), list[str] | None),
+    **dict.fromkeys(("rank.value", "test-rank.value"), list[int] | None),
+    **dict.fromkeys(("at-control.value", "at-test.value"), str | None),
+    **dict.fromkeys(("columns.value", "pinned.value", "dropped.data"), list[str] | None),
+    **dict.fromkeys(("swap.n_clicks", "clear.n_clicks"), int | None),
+    "flame-view.data": Flame | None,
+    "window.data": Window | None,
+    "grid.selectedRows": list[GridRow] | Rows | None,
+    "grid.columnState": list[SortedColumn] | None,
+    "grid.filterModel": dict[str, dict[str, Any]] | None,
 }
-"""Control → the property of a component that has its value."""
+"""Property of a component that is a control, or a button → the type of its value."""
+PROPERTIES = {
+    name if name in ("grid.columnState", "grid.filterModel") else name.partition(".")[0]: name for name in TYPES
+}
+"""Control → the property of a component that has its value; ``grid`` is its selected row, its order and filters are
+controls, too.
+"""
 
 
 def values_of(view: View) -> list[Any]:
@@ -43,12 +90,10 @@ def values_of(view: View) -> list[Any]:
 
 def row_of(selected: Any) -> str | None:
     """The key of the row selected in the grid, which reports rows or ids of rows."""
-    if isinstance(selected, dict):
-        ids = selected.get("ids") or [None]
-        return str(ids[0]) if ids[0] else None
-    if isinstance(selected, list) and selected and isinstance(selected[0], dict):
-        return str(selected[0].get("key") or "") or None
-    return None
+    keys = selected.get("ids") if isinstance(selected, dict) else None
+    if isinstance(selected, list):
+        keys = [row.get("key") for row in selected]
+    return str(keys[0]) if keys and keys[0] else None
 
 
 def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:

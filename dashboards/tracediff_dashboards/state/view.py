@@ -63,9 +63,10 @@ PINNED = ("name",)
 ORDERS = ("asc", "desc")
 SORTS = {f"{name}:{order}" for name in COLUMNS for order in ORDERS}
 """What `TableLayout.sort` may contain."""
-TEXT_CONDITIONS = ("contains", "notContains", "equals", "notEqual", "startsWith", "endsWith", "blank", "notBlank")
-NUMBER_CONDITIONS = ("lessThan", "lessThanOrEqual", "greaterThan", "greaterThanOrEqual", "inRange")
-CONDITIONS = frozenset((*TEXT_CONDITIONS, *NUMBER_CONDITIONS))
+CONDITIONS = (
+    *("contains", "notContains", "equals", "notEqual", "startsWith", "endsWith", "blank", "notBlank"),  # of texts
+    *("lessThan", "lessThanOrEqual", "greaterThan", "greaterThanOrEqual", "inRange"),  # of numbers
+)
 
 
 def default_columns(tab: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from tracediff import bounds
 from tracediff.charts.labels import label
-from tracediff.charts.marks import data_array, hovers, named_ticks, panels
+from tracediff.charts.marks import Panel, data_array, hovers, named_ticks, panels
 from tracediff.charts.theme import Palette, finish, palette
 from tracediff.formatting import Unit, byte_unit, plural, signed_percent, size, time, time_unit
 from tracediff.history.series import Point, Series
@@ -26,13 +26,13 @@ SUBTITLE = (
 def commits(series: Series, *, theme: str = "light") -> go.Figure:
     """Panels above each other, by commit: step time, time of the families, peak memory where it is recorded."""
     colours = palette(theme)
-    has_memory = any(point.memory is not None for point in series.points)
-    titles = ["step", "families", *(["peak memory"] if has_memory else [])]
-    figure = panels(titles, 0.09)
-    _steps(figure, series, colours)
-    _families(figure, series, colours)
-    if has_memory:
-        _memory(figure, series, colours)
+    titles = ["step", "families", *(["peak memory"] if series.has_memory else [])]
+    steps, families, *memory = panels(titles, 0.09)
+    _steps(steps, series, colours)
+    _families(families, series, colours)
+    for panel in memory:
+        _memory(panel, series, colours)
+    figure = steps.figure
     figure.update_xaxes(
         **named_ticks([label(point.commit[:9]) for point in series.points], max(1, math.ceil(len(series.points) / 24))),
         tickangle=-40,
@@ -43,23 +43,21 @@ def commits(series: Series, *, theme: str = "light") -> go.Figure:
     return finish(figure, theme, _title(series), SUBTITLE, 60 + PANEL * len(titles))
 
 
-def _steps(figure: go.Figure, series: Series, colours: Palette) -> None:
+def _steps(panel: Panel, series: Series, colours: Palette) -> None:
     points, effects = series.points, {change.first: change.estimate.effect for change in series.changes}
     intervals = [series.interval_us(point) or (point.step_us, point.step_us) for point in points]
     unit = time_unit(high for _, high in intervals)
     for start, end in pairwise([0, *effects, len(points)]):
         level = math.exp(fmean(log for point in points[start:end] for log in point.logs))
-        figure.add_scatter(
+        panel.add_scatter(
             x=[start - 0.4, end - 0.6],
             y=[unit.scaled(level)] * 2,
             mode="lines",
             line={"color": colours.neutral, "width": 1},
             hoverinfo="skip",
             showlegend=False,
-            row=1,
-            col=1,
         )
-    figure.add_scatter(
+    panel.add_scatter(
         x=list(range(len(points))),
         y=[unit.scaled(point.step_us) for point in points],
         error_y={
@@ -78,20 +76,16 @@ def _steps(figure: go.Figure, series: Series, colours: Palette) -> None:
         },
         **hovers([_hover(point, interval) for point, interval in zip(points, intervals, strict=True)]),
         showlegend=False,
-        row=1,
-        col=1,
     )
     for change in series.changes:
-        figure.add_vrect(
+        panel.add_vrect(
             change.earliest - 0.75,
             change.latest - 0.25,
             fillcolor=colours.change(change.estimate.effect),
             opacity=0.25,
             line_width=0,
-            row=1,
-            col=1,
         )
-    figure.update_yaxes(title_text=unit.name, row=1, col=1)
+    panel.update_yaxes(title_text=unit.name)
 
 
 def _hover(point: Point, interval: tuple[float, float]) -> str:
@@ -102,33 +96,32 @@ def _hover(point: Point, interval: tuple[float, float]) -> str:
     )
 
 
-def _families(figure: go.Figure, series: Series, colours: Palette) -> None:
+def _families(panel: Panel, series: Series, colours: Palette) -> None:
     families = series.families[: bounds.PANELS]
     unit = time_unit(us for point in series.points for us in point.families.values())
     for name, colour in zip(families, colours.parts, strict=False):
         amounts = [point.families.get(name, 0.0) for point in series.points]
-        _line(figure, 2, label(name, 28), amounts, unit, colour, [f"{label(name, 80)}: {time(us)}" for us in amounts])
-    figure.update_yaxes(title_text=unit.name, rangemode="tozero", row=2, col=1)
+        _line(panel, label(name, 28), amounts, unit, colour, [f"{label(name, 80)}: {time(us)}" for us in amounts])
+    panel.update_yaxes(title_text=unit.name, rangemode="tozero")
 
 
-def _memory(figure: go.Figure, series: Series, colours: Palette) -> None:
+def _memory(panel: Panel, series: Series, colours: Palette) -> None:
     amounts = [point.memory for point in series.points]
     unit = byte_unit(amount for amount in amounts if amount is not None)
     texts = ["" if amount is None else f"peak memory: {size(amount)}" for amount in amounts]
-    _line(figure, 3, "", amounts, unit, colours.test, texts)
-    figure.update_yaxes(title_text=unit.name, rangemode="tozero", row=3, col=1)
+    _line(panel, "", amounts, unit, colours.test, texts)
+    panel.update_yaxes(title_text=unit.name, rangemode="tozero")
 
 
 def _line(
-    figure: go.Figure,
-    row: int,
+    panel: Panel,
     name: str,
     amounts: list[float] | list[float | None],
     unit: Unit,
     colour: str,
     texts: list[str],
 ) -> None:
-    figure.add_scatter(
+    panel.add_scatter(
         name=name,
         showlegend=bool(name),
         x=list(range(len(amounts))),
@@ -137,8 +130,6 @@ def _line(
         line={"color": colour, "width": 2},
         marker={"size": 5, "color": colour},
         **hovers(texts),
-        row=row,
-        col=1,
     )
 
 

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.charts.labels import full_name, in_set, label, side_names
-from tracediff.charts.marks import hovers, once_in_legend, panels
+from tracediff.charts.marks import Panel, hovers, once_in_legend, panels
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Scaled
 from tracediff.formatting import Unit, byte_unit, size, sizes, time, time_unit
@@ -42,46 +42,40 @@ def memory(subject: Scaled, *, theme: str = "light") -> go.Figure:
     devices = _devices(curves)
     lengths = [step.period_us for _, step, _ in curves]
     unit = time_unit(lengths)
-    figure = panels([label(device) for device in devices], 0.3 / len(devices))
-    for row, device in enumerate(devices, start=1):
-        _panel(figure, row, _of_device(curves, device), unit, colours, side_names(subject))
-    figure.update_xaxes(range=[0, unit.scaled(max(lengths))])
-    figure.update_xaxes(title_text=f"time ({unit.name})", row=len(devices), col=1)
-    return finish(figure, theme, _title(subject, curves, devices[0]), _subtitle(curves), 60 + 210 * len(devices))
+    rows = panels([label(device) for device in devices], 0.3 / len(devices))
+    for panel, device in zip(rows, devices, strict=True):
+        _curves(panel, _of_device(curves, device), unit, colours, side_names(subject))
+    panel.figure.update_xaxes(range=[0, unit.scaled(max(lengths))])
+    panel.update_xaxes(title_text=f"time ({unit.name})")
+    return finish(panel.figure, theme, _title(subject, curves, devices[0]), _subtitle(curves), 60 + 210 * len(devices))
 
 
 def _of_device(curves: list[Curve], device: str) -> list[Curve]:
     return [curve for curve in curves if curve[-1].device == device]
 
 
-def _panel(
-    figure: go.Figure, row: int, curves: list[Curve], unit: Unit, theme_colours: Palette, names: tuple[str, ...]
-) -> None:
+def _curves(panel: Panel, curves: list[Curve], unit: Unit, theme_colours: Palette, names: tuple[str, ...]) -> None:
     """The curves of one device."""
     byte = byte_unit(int(m.allocated.max()) for _, _, m in curves)
     for which, step, curve in curves:
         times = [*(curve.time / 1000).tolist(), step.period_us]
         amounts = [*curve.allocated.tolist(), int(curve.allocated[-1])]
-        figure.add_scatter(
+        panel.add_scatter(
             name=names[which],
-            **once_in_legend(figure, str(which)),
+            **once_in_legend(panel.figure, str(which)),
             x=[unit.scaled(t) for t in times],
             y=[byte.scaled(a) for a in amounts],
             mode="lines",
             line={"shape": "hv", "width": 2, "color": theme_colours.sides[which]},
             **hovers(f"{names[which]}<br>{size(a)} at {time(t)}" for a, t in zip(amounts, times, strict=True)),
-            row=row,
-            col=1,
         )
-    figure.update_yaxes(title_text=byte.name, row=row, col=1)
+    panel.update_yaxes(title_text=byte.name)
 
 
 def _devices(curves: list[Curve]) -> list[str]:
     """Those with a curve on any side: GPUs first, by number; the host last."""
-    most: dict[str, int] = {}
-    for _, _, curve in curves:
-        most[curve.device] = max(most.get(curve.device, 0), int(curve.allocated.max()))
-    devices = sorted(most, key=lambda d: -most[d])[: bounds.PANELS]
+    by_size = sorted((-int(curve.allocated.max()), curve.device) for _, _, curve in curves)
+    devices = list(dict.fromkeys(device for _, device in by_size))[: bounds.PANELS]
     return sorted(devices, key=lambda d: (d == "host", len(d), d))
 
 
@@ -110,22 +104,21 @@ def memory_layers(accounts: Sequence[SnapshotAccount], *, theme: str = "light") 
     account_panels = _panels(accounts)
     colours = _colours([account for _, account in account_panels], palette(theme))
     unit = byte_unit(account.peak for _, account in account_panels)
-    figure = panels([title for title, _ in account_panels], 0.3 / len(account_panels))
-    for row, (_, account) in enumerate(account_panels, start=1):
-        _layers(figure, row, account, unit, colours)
-        figure.add_scatter(
+    rows = panels([title for title, _ in account_panels], 0.3 / len(account_panels))
+    for panel, (_, account) in zip(rows, account_panels, strict=True):
+        _layers(panel, account, unit, colours)
+        panel.add_scatter(
             x=[account.peak_level],
             y=[unit.scaled(account.peak)],
             mode="markers",
             showlegend=False,
             marker={"size": 8, "color": palette(theme).text},
             **hovers([f"peak: {size(account.peak)}{_when(account, account.peak_level)}"]),
-            row=row,
-            col=1,
         )
+    figure = panel.figure
     figure.update_yaxes(title_text=unit.name, range=[0, 1.08 * unit.scaled(max(a.peak for _, a in account_panels))])
     figure.update_xaxes(range=[0, max(len(account.levels) for _, account in account_panels) - 1])
-    figure.update_xaxes(title_text="events of the allocator", row=len(account_panels), col=1)
+    panel.update_xaxes(title_text="events of the allocator")
     return finish(figure, theme, _layers_title(accounts), SUBTITLE, 60 + PANEL * len(account_panels))
 
 
@@ -146,27 +139,24 @@ def _panels(accounts: Sequence[SnapshotAccount]) -> list[tuple[str, Account]]:
 
 def _colours(accounts: Sequence[Account], theme_colours: Palette) -> dict[str, str]:
     """Layer → colour, the same in all panels, from the bottom up."""
-    most: dict[str, int] = {}
-    for account in accounts:
-        for rank, name in enumerate(largest_sites(account)):
-            most[name] = min(most.get(name, rank), rank)
-    sites = sorted(most, key=lambda name: (most[name], name))[: bounds.MEMORY_SITES]
+    ranked = sorted((rank, name) for account in accounts for rank, name in enumerate(largest_sites(account)))
+    sites = list(dict.fromkeys(name for _, name in ranked))[: bounds.MEMORY_SITES]
     parts = dict(zip(sites, theme_colours.parts, strict=False))
     return {BEFORE_RECORDING: theme_colours.control, **parts, OTHER_SITES: theme_colours.neutral}
 
 
-def _layers(figure: go.Figure, row: int, account: Account, unit: Unit, colours: dict[str, str]) -> None:
+def _layers(panel: Panel, account: Account, unit: Unit, colours: dict[str, str]) -> None:
     levels, layers = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
     for name, colour in colours.items():
         amounts = layers.get(name)
         if amounts is None:
             continue
-        figure.add_scatter(
+        panel.add_scatter(
             name=label(name, 40),
-            **once_in_legend(figure, name),
+            **once_in_legend(panel.figure, name),
             x=levels,
             y=[unit.scaled(amount) for amount in amounts],
-            stackgroup=str(row),
+            stackgroup=str(panel.row),
             mode="lines",
             line={"shape": "hv", "width": 0, "color": colour},
             fillcolor=colour,
@@ -174,8 +164,6 @@ def _layers(figure: go.Figure, row: int, account: Account, unit: Unit, colours: 
                 f"{full_name(name)}: {size(amount)}{_when(account, level)}"
                 for level, amount in zip(levels, amounts, strict=True)
             ),
-            row=row,
-            col=1,
         )
 
 

@@ -4,7 +4,7 @@ HTA's users know, of a comparison and over HTA's frame; and what the host spends
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -65,7 +65,7 @@ def ops_of(comparison: Comparison, device: str | None) -> tuple[str, list[Op]]:
 
 
 def draw_op_bars(
-    comparison: Comparison, bars: list[Bar], what: str, unit: Unit | None, *, top: int, sort: str, theme: str
+    comparison: Comparison, bars: list[Bar], what: str, unit: Unit | None, top: int, sort: str, theme: str
 ) -> go.Figure:
     """Three bars per operation on one axis: control, test and difference.
 
@@ -106,20 +106,17 @@ def draw_op_bars(
 
 def _groups(
     comparison: Comparison, displayed: list[Bar], colours: Palette, is_time: bool
-) -> list[tuple[str, str, str, dict[int, float]]]:
+) -> Iterator[tuple[str, str, str, dict[int, float]]]:
     """(group, legend entry, colour, row → value) of the bars of each colour."""
     amounts = zip(*(b.amount for b in displayed), strict=True)
-    names = zip(SIDES, side_names(comparison), colours.sides, amounts, strict=True)
-    sides = [(group, name, colour, dict(enumerate(values))) for group, name, colour, values in names]
+    for group, name, colour, values in zip(SIDES, side_names(comparison), colours.sides, amounts, strict=True):
+        yield group, name, colour, dict(enumerate(values))
     deltas = {row: b.delta for row, b in enumerate(displayed)}
-    if not is_time:
-        return [*sides, ("difference", "difference", colours.neutral, deltas)]
-    slower, faster = ({row: d for row, d in deltas.items() if d * sign > 0} for sign in (1, -1))
-    return [
-        *sides,
-        ("difference", "difference: slower", colours.slower, slower),
-        ("difference", "difference: faster", colours.faster, faster),
-    ]
+    if is_time:
+        yield "difference", "difference: slower", colours.slower, {row: d for row, d in deltas.items() if d > 0}
+        yield "difference", "difference: faster", colours.faster, {row: d for row, d in deltas.items() if d < 0}
+    else:
+        yield "difference", "difference", colours.neutral, deltas
 
 
 def _hover(comparison: Comparison, op: Op) -> str:
@@ -172,7 +169,7 @@ def duration_diff(
     bars = [Bar(op, (op.self_time if time == "self" else op.total).map(comparison.us)) for op in ops]
     what = "GPU time" if device == "gpu" else f"{time} time on the host"
     unit = time_unit(v for b in bars for v in b.amount)
-    return draw_op_bars(comparison, bars, what, unit, top=top, sort=sort, theme=theme)
+    return draw_op_bars(comparison, bars, what, unit, top, sort, theme)
 
 
 def counts_diff(
@@ -187,7 +184,7 @@ def counts_diff(
     device, ops = ops_of(comparison, device)
     bars = [Bar(op, op.count.map(comparison.number)) for op in ops]
     what = f"Count of {'GPU events' if device == 'gpu' else 'operators and runtime calls'}"
-    return draw_op_bars(comparison, bars, what, None, top=top, sort=sort, theme=theme)
+    return draw_op_bars(comparison, bars, what, None, top, sort, theme)
 
 
 DURATION = "_total_duration"
@@ -273,7 +270,7 @@ def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: st
     figure = make_subplots(2, 1, vertical_spacing=70 / (110 + 60 * len(rows)))
     colours = palette(theme)
     for side, (name, colour) in enumerate(zip(side_names(comparison), colours.sides, strict=True)):
-        _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
+        _side(figure, rows, side, name, colour, unit)
     name_rows(figure, [label(row.name) for row in rows])
     figure.update_xaxes(rangemode="tozero")
     figure.update_xaxes(title_text=f"calls {comparison.basis}", row=1, col=1)
@@ -301,7 +298,7 @@ def _rows(comparison: Comparison, ops: list[Op], top: int) -> list[CallTimes]:
     ]
 
 
-def _side(figure: go.Figure, rows: list[CallTimes], *, side: int, name: str, colour: str, unit: Unit) -> None:
+def _side(figure: go.Figure, rows: list[CallTimes], side: int, name: str, colour: str, unit: Unit) -> None:
     texts = [
         f"{row.full}<br>{counts(*row.counts)} calls<br>{change(*row.us)} ({signed_time(row.us.delta)})" for row in rows
     ]

@@ -11,7 +11,7 @@ from tracediff import bounds
 from tracediff.aggregate.averages import UsedStep
 from tracediff.aggregate.summary import Side
 from tracediff.charts.labels import in_set, label, side_names
-from tracediff.charts.marks import data_array, hovers, named_ticks, once_in_legend, panels, step_dots
+from tracediff.charts.marks import Panel, data_array, hovers, named_ticks, once_in_legend, panels, step_dots
 from tracediff.charts.theme import empty, faint, finish, palette
 from tracediff.diff.comparison import Comparison, Scaled
 from tracediff.formatting import Unit, plural, signed_time, time, time_unit
@@ -113,9 +113,10 @@ def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
     if not names:
         return empty(theme, "No step of any rank has a state or a communication kernel.")
     rows = [max(len(side), 1) for side in cells]
-    figure = panels(side_names(subject), min(0.15, 1.2 / (1 + min(sum(rows), 60))), rows)
-    for k, side in enumerate(sides):
-        _map(figure, k + 1, side=side, cells=cells[k], names=names, unit=unit)
+    maps = panels(side_names(subject), min(0.15, 1.2 / (1 + min(sum(rows), 60))), rows)
+    for panel, side, side_cells in zip(maps, sides, cells, strict=True):
+        _map(panel, side, side_cells, names, unit)
+    figure = panel.figure
     colours = palette(theme)
     colorbar = {"ticksuffix": f" {unit.name}", "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
     scale = [[0.0, colours.grid], [1.0, colours.neutral]]
@@ -164,38 +165,30 @@ def _columns(cells: list[Cells], unit: Unit) -> list[str]:
     return sorted(names, key=lambda n: n == COMMUNICATION)
 
 
-def _map(figure: go.Figure, row: int, *, side: Side, cells: Cells, names: dict[str, str], unit: Unit) -> None:
+def _map(panel: Panel, side: Side, cells: Cells, names: dict[str, str], unit: Unit) -> None:
     """The ranks of one side; ``names`` are those of the columns."""
     timed = _steps_timed(side)
-    order = list(cells)
-    ticks = [f"rank {rank}" + (f", sets {plural(timed[rank], 'step')}" if timed[rank] else "") for rank in order]
-    figure.add_heatmap(
-        z=data_array([unit.scaled(cells[r][c]) if c in cells[r] else None for c in names] for r in order),
-        text=data_array([unit.plain(cells[r][c]) if c in cells[r] else "" for c in names] for r in order),
+    ticks = [f"rank {rank}" + (f", sets {plural(timed[rank], 'step')}" if timed[rank] else "") for rank in cells]
+    panel.add_heatmap(
+        z=data_array([unit.scaled(us[c]) if c in us else None for c in names] for us in cells.values()),
+        text=data_array([unit.plain(us[c]) if c in us else "" for c in names] for us in cells.values()),
         texttemplate="%{text}",
         x=list(range(len(names))),
-        y=list(range(len(order))),
+        y=list(range(len(cells))),
         coloraxis="coloraxis",
         xgap=1,
         ygap=1,
         hoverongaps=False,
         **hovers(
-            [
-                f"<b>{ticks[i]}</b><br>{label(name, 80)}<br>{time(cells[r].get(c, 0.0))} per step"
-                for c, name in names.items()
-            ]
-            for i, r in enumerate(order)
+            [f"<b>{tick}</b><br>{label(name, 80)}<br>{time(us.get(c, 0.0))} per step" for c, name in names.items()]
+            for tick, us in zip(ticks, cells.values(), strict=True)
         ),
-        row=row,
-        col=1,
     )
-    figure.update_yaxes(
-        **named_ticks(ticks, max(1, len(order) // 32)),
-        range=[len(order) - 0.5, -0.5],
+    panel.update_yaxes(
+        **named_ticks(ticks, max(1, len(cells) // 32)),
+        range=[len(cells) - 0.5, -0.5],
         showgrid=False,
         zeroline=False,
-        row=row,
-        col=1,
     )
 
 

@@ -13,7 +13,7 @@ from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
 from tracediff.arrays import Int64, Spans, tuples, union
 from tracediff.charts.labels import HOVER_WIDTH, full_name, label, side_names
-from tracediff.charts.marks import data_array, hovers, name_rows, once_in_legend, panels, step_dots
+from tracediff.charts.marks import Panel, data_array, hovers, name_rows, once_in_legend, panels, step_dots
 from tracediff.charts.theme import Palette, empty, finish, palette, readable
 from tracediff.diff.comparison import Comparison, Scaled
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
@@ -40,28 +40,27 @@ def timeline(subject: Scaled, *, theme: str = "light") -> go.Figure:
     unit = time_unit(lengths)
     heights = [len(step.timeline.rows) + 1 for _, step in steps]
     titles = [f"{side_names(subject)[which]}, rank {step.rank}" for which, step in steps]
-    figure = panels(titles, 46 / (ROW * sum(heights) + 46), heights)
-    for k, (which, step) in enumerate(steps):
-        _step(figure, k + 1, which, step.timeline, unit, _colours(colours), subject.has_gpu)
+    rows = panels(titles, 46 / (ROW * sum(heights) + 46), heights)
+    for panel, (which, step) in zip(rows, steps, strict=True):
+        _step(panel, which, step.timeline, unit, _colours(colours), subject.has_gpu)
+    figure = panel.figure
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
-    figure.update_xaxes(title_text=f"time ({unit.name})", row=len(steps), col=1)
+    panel.update_xaxes(title_text=f"time ({unit.name})")
     return finish(figure, theme, _title(subject, lengths), _subtitle(subject, steps), ROW * sum(heights) + 100)
 
 
-def _step(
-    figure: go.Figure, row: int, side: int, of_step: Timeline, unit: Unit, colours: dict[str, str], gpu: bool
-) -> None:
+def _step(panel: Panel, side: int, of_step: Timeline, unit: Unit, colours: dict[str, str], gpu: bool) -> None:
     """The marks of one step, a trace for each kind; a mark's id is its side and event."""
     marks = of_step.marks
     for code in np.unique(marks.kind).tolist():
         kind = KINDS[code]
         which = np.flatnonzero(marks.kind == code).tolist()
-        figure.add_bar(
+        panel.add_bar(
             name=label(
                 "annotation" if kind == ANNOTATION else state_label(kind)
             ),  # rows of threads show them also while the GPU works
-            **once_in_legend(figure, kind),
+            **once_in_legend(panel.figure, kind),
             orientation="h",
             base=[unit.scaled(marks.start[i] / 1000) for i in which],
             x=[unit.scaled((marks.end[i] - marks.start[i]) / 1000) for i in which],
@@ -75,10 +74,8 @@ def _step(
             ids=[
                 f"{side}:{marks.event[i] if marks.event[i] >= 0 else f'state {i}'}" for i in which
             ],  # equal ids would be drawn once
-            row=row,
-            col=1,
         )
-    name_rows(figure, [label(name, 30) for name in of_step.rows], row=row, col=1)
+    name_rows(panel, [label(name, 30) for name in of_step.rows])
 
 
 def _name(of_step: Timeline, i: int, gpu: bool) -> str:

@@ -24,7 +24,7 @@ FILES = {
     "resnet18": "vision",
     "resnet50": "vision",
     "bert": "transformers",
-    "numpy": "numpy",
+    "numpy": "functions",
     "mlp": "functions",
     "conv-bn": "vision",
     "ensemble": "transforms",

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.harness import described, inference, sizes, training
+from tracediff.collect.workloads.harness import described, inference, on_device, training
 
 BREAKS = ("item", "print", "numpy", "assert")
 
@@ -94,8 +94,7 @@ def net(variant: Variant, width: int) -> nn.Module:
 
 def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int) -> Task:
     """A training step of ``model``, or an inference step."""
-    x = torch.randn(batch, width, device=device)
-    model.to(device)
+    x = torch.randn(batch, width)
     if variant.choice("training", "inference") == "inference":
         return inference(variant, device, model.eval(), x)
     forward = variant(model, x)
@@ -105,7 +104,10 @@ def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int
 
 @described(
     "training or inference step of a net with four graph breaks (SGD)",
-    sizes("width batch", tiny=(192, 64), small=(1024, 256), full=(4096, 1024)),
+    "width batch",
+    tiny=(192, 64),
+    small=(1024, 256),
+    full=(4096, 1024),
     variants=("eager", "compile", "compile+fixed"),
     own=("breaks", "fixed", *(f"fixed_{name}" for name in BREAKS), "training", "inference"),
 )
@@ -129,16 +131,16 @@ class Centred(nn.Module):
         return self.net(x - mean / dist.get_world_size())
 
 
-@described(
-    "training or inference step of a net with an all-reduce and four graph breaks (SGD)",
-    graph_breaks.sizes,
-    variants=graph_breaks.variants,
-    own=graph_breaks.own,
-)
-def graph_breaks_allreduce(variant: Variant, device: str, batch: int, width: int) -> Task:
+def with_allreduce(variant: Variant, device: str, batch: int, width: int) -> Task:
     """The step; makes a process group where there is none."""
     if not dist.is_initialized():
         backend = "nccl" if device.startswith("cuda") else "gloo"
         alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
         dist.init_process_group(backend, **alone)
     return task(variant, device, Centred(width, net(variant, width)), batch, width)
+
+
+graph_breaks_allreduce = graph_breaks._replace(
+    title="training or inference step of a net with an all-reduce and four graph breaks (SGD)",
+    make=on_device(with_allreduce),
+)

@@ -1,8 +1,9 @@
-"""What the workloads share: `Workload`, their sizes as a table, steps of inference and training, batches."""
+"""What the workloads share: `Workload`, steps of inference and training, batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import wraps
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -36,15 +37,24 @@ class Workload(NamedTuple):
 
 
 def described(
-    title: str, sizes: dict[str, dict[str, Any]], *, variants: tuple[str, ...], own: tuple[str, ...] = ()
+    title: str, names: str, *, variants: tuple[str, ...], own: tuple[str, ...] = (), **values: tuple[Any, ...]
 ) -> Callable[[Callable[..., Task]], Workload]:
-    """Makes a `Workload` of the function that makes its step."""
-    return lambda make: Workload(title, sizes, variants, own, make)
+    """Makes a `Workload` of the function that makes its step; ``values`` are those of its arguments called ``names``
+    at each size.
+    """
+    sizes = {size: dict(zip(names.split(), row, strict=True)) for size, row in values.items()}
+    return lambda make: Workload(title, sizes, variants, own, on_device(make))
 
 
-def sizes(names: str, **values: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
-    """Size → arguments of the workload's ``make``, called ``names``."""
-    return {size: dict(zip(names.split(), row, strict=True)) for size, row in values.items()}
+def on_device(make: Callable[..., Task]) -> Callable[..., Task]:
+    """``make``, whose tensors and modules are on its device unless it says otherwise."""
+
+    @wraps(make)
+    def made(variant: Variant, device: str, **size: Any) -> Task:
+        with torch.device(device):
+            return make(variant, device, **size)
+
+    return made
 
 
 def calling(variant: Variant, device: str, function: Callable[..., Any], *inputs: Any, model: Any = None) -> Task:

@@ -20,7 +20,6 @@ from tracediff.collect.workloads.harness import (
     inference,
     loaded,
     moved,
-    sizes,
     training,
 )
 from tracediff.errors import TracediffError
@@ -92,25 +91,23 @@ def fake_image(image: int, batch: int, index: int) -> tuple[Tensor, int]:
 
 @described(
     "training step of a vision transformer (cross-entropy, Adam)",
-    sizes(
-        "image patch width depth heads batch",
-        tiny=(64, 8, 192, 3, 3, 8),
-        small=(224, 16, 384, 12, 6, 32),
-        full=(224, 16, 768, 12, 12, 64),
-    ),
+    "image patch width depth heads batch",
+    tiny=(64, 8, 192, 3, 3, 8),
+    small=(224, 16, 384, 12, 6, 32),
+    full=(224, 16, 768, 12, 12, 64),
     variants=("eager", "compile", "eager+amp", "compile+amp"),
     own=("in_memory", "workers0", "workers2"),
 )
 def vit(variant: Variant, device: str, batch: int, **size: Any) -> Task:
     """The training step."""
-    model, image, source = Vit(**size).to(device), size["image"], variant.choice(*vit.own)
+    model, image, source = Vit(**size), size["image"], variant.choice(*vit.own)
     if source == "in_memory":
-        images = torch.randn(batch, 3, image, image, device=device)
-        batches = moved(repeat((images, torch.randint(0, 1000, (batch,), device=device))), device)
+        images = torch.randn(batch, 3, image, image)
+        batches = moved(repeat((images, torch.randint(0, 1000, (batch,)))), device)
     else:
         samples = IndexedSamples(batch, partial(fake_image, image, batch))
         batches = loaded(samples, batch, device, workers=int(source.removeprefix("workers")))
-    example = torch.randn(batch, 3, image, image, device=device)
+    example = torch.randn(batch, 3, image, image)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     return classification(variant, device, model, optimizer, batches, example)
 
@@ -166,12 +163,10 @@ class WithLoss(nn.Module):
 
 @described(
     "training step of a vision transformer with an expensive loss: distillation, or a larger expert (Adam)",
-    sizes(
-        "image patch width depth heads classes batch expert",
-        tiny=(32, 8, 96, 2, 3, 4096, 8, 6),
-        small=(224, 16, 384, 12, 6, 21841, 32, 24),
-        full=(224, 16, 768, 12, 12, 21841, 64, 24),
-    ),
+    "image patch width depth heads classes batch expert",
+    tiny=(32, 8, 96, 2, 3, 4096, 8, 6),
+    small=(224, 16, 384, 12, 6, 21841, 32, 24),
+    full=(224, 16, 768, 12, 12, 21841, 64, 24),
     variants=("eager", "compile+loss_eager", "compile+loss_compiled", "compile+one_graph"),
     own=("loss_eager", "loss_compiled", "one_graph", "distilled", "expert"),
 )
@@ -180,14 +175,14 @@ def vit_distill(variant: Variant, device: str, batch: int, expert: int, **size: 
     compiled_part = variant.choice("loss_eager", "loss_compiled", "one_graph")
     if compiled_part == "loss_compiled" and not variant.compiles:
         raise TracediffError(f"--variant {variant.text}", "loss_compiled needs compile", "write compile+loss_compiled")
-    model = Vit(**size).to(device)
-    images = torch.randn(batch, 3, size["image"], size["image"], device=device)
-    reference = 4 * torch.randn(batch, size["classes"], device=device)
-    labels = torch.randint(0, size["classes"], (batch,), device=device)
+    model = Vit(**size)
+    images = torch.randn(batch, 3, size["image"], size["image"])
+    reference = 4 * torch.randn(batch, size["classes"])
+    labels = torch.randint(0, size["classes"], (batch,))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     loss: Any = distillation
     if variant.choice("distilled", "expert") == "expert":
-        loss, reference = Expert(expert, **size).to(device), images
+        loss, reference = Expert(expert, **size), images
     if compiled_part == "one_graph":
         forward = variant(WithLoss(model, loss), images, reference, labels)
     else:
@@ -243,23 +238,21 @@ class Bert(nn.Module):
 
 @described(
     "training step of BERT as a masked language model (AdamW), or inference of a short sentence",
-    sizes(
-        "vocabulary width depth heads tokens batch",
-        tiny=(1000, 64, 2, 2, 32, 4),
-        small=(30522, 256, 4, 4, 128, 8),
-        full=(30522, 768, 12, 12, 512, 16),
-    ),
+    "vocabulary width depth heads tokens batch",
+    tiny=(1000, 64, 2, 2, 32, 4),
+    small=(30522, 256, 4, 4, 128, 8),
+    full=(30522, 768, 12, 12, 512, 16),
     variants=("eager", "compile", "eager+amp", "compile+amp"),
     own=("training", "inference"),
 )
 def bert(variant: Variant, device: str, batch: int, **size: Any) -> Task:
     """The step."""
-    model, vocabulary = Bert(**size).to(device), size["vocabulary"]
+    model, vocabulary = Bert(**size), size["vocabulary"]
     if variant.choice(*bert.own) == "inference":
-        ids = torch.randint(0, vocabulary, (1, SENTENCE), device=device)
+        ids = torch.randint(0, vocabulary, (1, SENTENCE))
         return inference(variant, device, model.eval(), ids, items=1)
-    ids = torch.randint(0, vocabulary, (batch, size["tokens"]), device=device)
-    masked = torch.rand(ids.shape, device=device) < 0.15
+    ids = torch.randint(0, vocabulary, (batch, size["tokens"]))
+    masked = torch.rand(ids.shape) < 0.15
     labels, ids = ids.masked_fill(~masked, IGNORED), ids.masked_fill(masked, MASK)
     forward = variant(model, ids)
 
@@ -289,18 +282,16 @@ class Encoder(nn.Module):
 
 @described(
     "inference of a transformer; the sequence length changes every step, in a cycle of four",
-    sizes(
-        "width depth heads batch longest",
-        tiny=(96, 2, 3, 8, 64),
-        small=(384, 6, 6, 16, 256),
-        full=(768, 12, 12, 32, 512),
-    ),
+    "width depth heads batch longest",
+    tiny=(96, 2, 3, 8, 64),
+    small=(384, 6, 6, 16, 256),
+    full=(768, 12, 12, 32, 512),
     variants=("eager", "compile", "compile:dynamic", "compile:dynamic=false"),
 )
 def dynamic_shapes(variant: Variant, device: str, width: int, depth: int, heads: int, batch: int, longest: int) -> Task:
     """The inference step."""
-    model = Encoder(width, depth, heads).to(device).eval()
-    sequences = [torch.randn(batch, int(fraction * longest), width, device=device) for fraction in FRACTIONS]
+    model = Encoder(width, depth, heads).eval()
+    sequences = [torch.randn(batch, int(fraction * longest), width) for fraction in FRACTIONS]
     forward, batches = variant(model, sequences[0]), cycle(sequences)
 
     def step() -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,24 +15,22 @@ from torch.nn.functional import cross_entropy
 
 from tracediff.collect.variant import Task, Variant
 from tracediff.collect.workloads.functions import perceptron
-from tracediff.collect.workloads.harness import calling, described, sizes
+from tracediff.collect.workloads.harness import calling, described
 
 
 @described(
     "inference of an ensemble of perceptrons",
-    sizes(
-        "models inputs width depth classes batch",
-        tiny=(40, 64, 64, 2, 10, 8),
-        small=(10, 784, 128, 2, 10, 64),
-        full=(64, 784, 512, 2, 10, 64),
-    ),
+    "models inputs width depth classes batch",
+    tiny=(40, 64, 64, 2, 10, 8),
+    small=(10, 784, 128, 2, 10, 64),
+    full=(64, 784, 512, 2, 10, 64),
     variants=("loop", "vmap", "vmap+compile"),
     own=("loop", "vmap", "different", "same"),
 )
 def ensemble(variant: Variant, device: str, models: int, batch: int, **size: Any) -> Task:
     """The inference step: each model has its own minibatch; with ``same`` all models share one."""
-    members = nn.ModuleList(perceptron(**size) for _ in range(models)).to(device).eval()
-    minibatches = torch.randn(models, batch, size["inputs"], device=device)
+    members = nn.ModuleList(perceptron(**size) for _ in range(models)).eval()
+    minibatches = torch.randn(models, batch, size["inputs"])
     same = variant.choice("different", "same") == "same"
     x = minibatches[0] if same else minibatches
     state = stack_module_state(members)
@@ -68,14 +67,17 @@ def convnet(image: int, width: int) -> nn.Module:
 
 @described(
     "per-sample gradients of a small convolutional net",
-    sizes("image width batch", tiny=(16, 8, 8), small=(28, 32, 32), full=(28, 32, 256)),
+    "image width batch",
+    tiny=(16, 8, 8),
+    small=(28, 32, 32),
+    full=(28, 32, 256),
     variants=("loop", "vmap", "vmap+compile"),
     own=("loop", "vmap"),
 )
 def per_sample_grad(variant: Variant, device: str, image: int, width: int, batch: int) -> Task:
     """The step: each parameter's gradients, stacked over the samples."""
-    model = convnet(image, width).to(device)
-    images, labels = torch.randn(batch, 1, image, image, device=device), torch.randint(0, 10, (batch,), device=device)
+    model = convnet(image, width)
+    images, labels = torch.randn(batch, 1, image, image), torch.randint(0, 10, (batch,))
     parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
 
     def loss(parameters: Any, image: Tensor, label: Tensor) -> Tensor:
@@ -96,9 +98,41 @@ def per_sample_grad(variant: Variant, device: str, image: int, width: int, batch
     return calling(variant, device, by_loop, images, labels, model=model)
 
 
+def by_rows(function: Callable[..., Tensor], argnum: int = 0) -> Callable[..., Tensor]:
+    """What computes the Jacobian of ``function`` by one argument in a loop over its rows."""
+
+    def jacobian(*inputs: Tensor) -> Tensor:
+        y, pull_back = vjp(function, *inputs)
+        return torch.stack([pull_back(row)[argnum] for row in torch.eye(len(y), device=y.device)])
+
+    return jacobian
+
+
+def by_samples(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """What calls ``function`` in a loop over the samples in its last argument."""
+    return lambda *inputs: torch.stack([function(*inputs[:-1], sample) for sample in inputs[-1]])
+
+
+def derivative(
+    variant: Variant, device: str, ways: dict[str, Callable[..., Tensor]], model: nn.Module, batch: int, *others: Tensor
+) -> Task:
+    """A step that computes a derivative of ``model`` in one of ``ways``, at an input behind the ``others``; with
+    ``batched`` at each of ``batch`` inputs.
+    """
+    way, shape = variant.choice(*ways), [model[0].in_features]
+    function = ways[way]
+    if variant.choice("one", "batched") == "batched":
+        shape = [batch, *shape]
+        function = by_samples(function) if way == "loop" else vmap(function, in_dims=(*(None for _ in others), 0))
+    return calling(variant, device, variant(function), *others, torch.randn(*shape), model=model)
+
+
 @described(
     "the Jacobian of a small net",
-    sizes("many few batch", tiny=(2048, 32, 4), small=(4096, 64, 8), full=(8192, 128, 16)),
+    "many few batch",
+    tiny=(2048, 32, 4),
+    small=(4096, 64, 8),
+    full=(8192, 128, 16),
     variants=("loop", "jacrev", "jacfwd"),
     own=("loop", "jacrev", "jacfwd", "wide", "tall", "inputs", "weights", "one", "batched"),
 )
@@ -107,29 +141,19 @@ def jacobian(variant: Variant, device: str, many: int, few: int, batch: int) -> 
     ``weights`` the derivative by the last layer's weights instead of the inputs.
     """
     inputs, outputs = (few, many) if variant.choice("wide", "tall") == "tall" else (many, few)
-    model = perceptron(inputs, few, 1, outputs, nn.Tanh).to(device)
+    model = perceptron(inputs, few, 1, outputs, nn.Tanh)
     last = f"{len(model) - 1}.weight"
-    weights = dict(model.named_parameters())[last].detach()
-    is_batched = variant.choice("one", "batched") == "batched"
-    x = torch.randn(*((batch,) if is_batched else ()), inputs, device=device)
     argnum = 0 if variant.choice("inputs", "weights") == "weights" else 1
 
     def output(weights: Tensor, x: Tensor) -> Tensor:
         return functional_call(model, {last: weights}, (x,))
 
-    def by_rows(weights: Tensor, x: Tensor) -> Tensor:
-        y, pull_back = vjp(output, weights, x)
-        return torch.stack([pull_back(row)[argnum] for row in torch.eye(len(y), device=y.device)])
-
-    def by_samples(weights: Tensor, x: Tensor) -> Tensor:
-        return torch.stack([by_rows(weights, sample) for sample in x])
-
-    ways = {"loop": by_rows, "jacrev": jacrev(output, argnums=argnum), "jacfwd": jacfwd(output, argnums=argnum)}
-    way = variant.choice(*ways)
-    jacobian = ways[way]
-    if is_batched:
-        jacobian = by_samples if way == "loop" else vmap(jacobian, in_dims=(None, 0))
-    return calling(variant, device, variant(jacobian), weights, x, model=model)
+    ways = {
+        "loop": by_rows(output, argnum),
+        "jacrev": jacrev(output, argnums=argnum),
+        "jacfwd": jacfwd(output, argnums=argnum),
+    }
+    return derivative(variant, device, ways, model, batch, dict(model.named_parameters())[last].detach())
 
 
 BATCH = 4
@@ -137,49 +161,48 @@ BATCH = 4
 
 @described(
     "the Hessian of a small net's squared output",
-    sizes("inputs width", tiny=(32, 96), small=(256, 512), full=(1024, 1024)),
+    "inputs width",
+    tiny=(32, 96),
+    small=(256, 512),
+    full=(1024, 1024),
     variants=("loop", "jacfwd_jacrev", "jacrev_jacrev"),
     own=("loop", "jacfwd_jacrev", "jacrev_jacrev", "jacfwd_jacfwd", "one", "batched"),
 )
 def hessian(variant: Variant, device: str, inputs: int, width: int) -> Task:
     """The step: the matrix [inputs, inputs]; with ``batched`` one for each of `BATCH` inputs."""
-    model = perceptron(inputs, width, 1, width, nn.Tanh).to(device)
-    is_batched = variant.choice("one", "batched") == "batched"
-    x = torch.randn(*((BATCH,) if is_batched else ()), inputs, device=device)
+    model = perceptron(inputs, width, 1, width, nn.Tanh)
 
     def energy(x: Tensor) -> Tensor:
         return model(x).square().sum()
 
-    def by_rows(x: Tensor) -> Tensor:
-        slope, pull_back = vjp(grad(energy), x)
-        return torch.stack([pull_back(row)[0] for row in torch.eye(len(slope), device=slope.device)])
-
-    def by_samples(x: Tensor) -> Tensor:
-        return torch.stack([by_rows(sample) for sample in x])
-
     ways = {
-        "loop": by_rows,
+        "loop": by_rows(grad(energy)),
         "jacfwd_jacrev": jacfwd(jacrev(energy)),
         "jacrev_jacrev": jacrev(jacrev(energy)),
         "jacfwd_jacfwd": jacfwd(jacfwd(energy)),
     }
-    way = variant.choice(*ways)
-    hessian = ways[way]
-    if is_batched:
-        hessian = by_samples if way == "loop" else vmap(hessian)
-    return calling(variant, device, variant(hessian), x, model=model)
+    return derivative(variant, device, ways, model, BATCH)
+
+
+DEEP: dict[str, Any] = {
+    "names": "width depth batch",
+    "tiny": (256, 4, 32),
+    "small": (1024, 6, 128),
+    "full": (4096, 8, 512),
+}
+"""Sizes of a net of several layers."""
 
 
 @described(
     "a Hessian-vector product of a net's squared output",
-    sizes("width depth batch", tiny=(256, 4, 32), small=(1024, 6, 128), full=(4096, 8, 512)),
+    **DEEP,
     variants=("revrev", "fwdrev", "vhp"),
     own=("revrev", "fwdrev", "vhp"),
 )
 def hvp(variant: Variant, device: str, width: int, depth: int, batch: int) -> Task:
     """The step: the Hessian at x times a direction."""
-    model = perceptron(width, width, depth, width, nn.Tanh).to(device)
-    x, direction = torch.randn(batch, width, device=device), torch.randn(batch, width, device=device)
+    model = perceptron(width, width, depth, width, nn.Tanh)
+    x, direction = torch.randn(batch, width), torch.randn(batch, width)
 
     def energy(x: Tensor) -> Tensor:
         return model(x).square().sum()
@@ -219,15 +242,15 @@ class OwnTanh(nn.Module):
 
 @described(
     "a directional derivative of a net in forward mode",
-    sizes("width depth batch", tiny=(256, 4, 32), small=(1024, 6, 128), full=(4096, 8, 512)),
+    **DEEP,
     variants=("dual", "jvp", "custom"),
     own=("dual", "jvp", "custom", "dual_parameters", "jvp_parameters"),
 )
 def forward_ad(variant: Variant, device: str, width: int, depth: int, batch: int) -> Task:
     """The step: value and derivative of the net, in a direction of its input or of its parameters."""
     way = variant.choice(*forward_ad.own)
-    model = perceptron(width, width, depth, width, OwnTanh if way == "custom" else nn.Tanh).to(device)
-    x, direction = torch.randn(batch, width, device=device), torch.randn(batch, width, device=device)
+    model = perceptron(width, width, depth, width, OwnTanh if way == "custom" else nn.Tanh)
+    x, direction = torch.randn(batch, width), torch.randn(batch, width)
     parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
     directions = {name: torch.randn_like(parameter) for name, parameter in parameters.items()}
 

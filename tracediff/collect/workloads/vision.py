@@ -14,7 +14,7 @@ from torch.nn.functional import interpolate
 from torch.utils.data import DataLoader
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.harness import IndexedSamples, classification, described, inference, loaded, sizes
+from tracediff.collect.workloads.harness import IndexedSamples, classification, described, inference, loaded
 
 
 def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[nn.Module]:
@@ -67,55 +67,57 @@ class ResNet(nn.Sequential):
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
 
 
-@described(
-    "inference of ResNet-18",
-    sizes(
-        "image width depths batch",
-        tiny=(64, 16, (1, 1), 8),
-        small=(224, 64, (2, 2, 2, 2), 4),
-        full=(224, 64, (2, 2, 2, 2), 128),
-    ),
-    variants=("eager", "compile", "channels_last", "compile+channels_last"),
-)
-def resnet18(variant: Variant, device: str, image: int, width: int, depths: tuple[int, ...], batch: int) -> Task:
-    """The inference step."""
-    model = ResNet(depths, bottlenecks=False, width=width).to(device).eval()
-    images = torch.randn(batch, 3, image, image, device=device)
+def residual_net(variant: Variant, image: int, batch: int, **size: Any) -> tuple[ResNet, Tensor]:
+    """The net, and images for it in the variant's memory format."""
+    model, images = ResNet(**size), torch.randn(batch, 3, image, image)
     if variant.has("channels_last"):
         images = images.to(memory_format=torch.channels_last)
-    return inference(variant, device, model, images, batch)
+    return model, images
+
+
+@described(
+    "inference of ResNet-18",
+    "image width depths batch",
+    tiny=(64, 16, (1, 1), 8),
+    small=(224, 64, (2, 2, 2, 2), 4),
+    full=(224, 64, (2, 2, 2, 2), 128),
+    variants=("eager", "compile", "channels_last", "compile+channels_last"),
+)
+def resnet18(variant: Variant, device: str, **size: Any) -> Task:
+    """The inference step."""
+    model, images = residual_net(variant, bottlenecks=False, **size)
+    return inference(variant, device, model.eval(), images, len(images))
 
 
 @described(
     "training step of ResNet-50 (cross-entropy, SGD with momentum)",
-    sizes(
-        "image width depths batch",
-        tiny=(64, 16, (1,), 4),
-        small=(128, 64, (3, 4, 6, 3), 8),
-        full=(224, 64, (3, 4, 6, 3), 64),
-    ),
+    "image width depths batch",
+    tiny=(64, 16, (1,), 4),
+    small=(128, 64, (3, 4, 6, 3), 8),
+    full=(224, 64, (3, 4, 6, 3), 64),
     variants=("eager", "channels_last", "channels_last+amp", "compile+channels_last+amp"),
 )
-def resnet50(variant: Variant, device: str, image: int, width: int, depths: tuple[int, ...], batch: int) -> Task:
+def resnet50(variant: Variant, device: str, **size: Any) -> Task:
     """The training step."""
-    model = ResNet(depths, bottlenecks=True, width=width).to(device)
-    images, labels = torch.randn(batch, 3, image, image, device=device), torch.randint(0, 1000, (batch,), device=device)
-    if variant.has("channels_last"):
-        images = images.to(memory_format=torch.channels_last)
+    model, images = residual_net(variant, bottlenecks=True, **size)
+    labels = torch.randint(0, 1000, (len(images),))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     return classification(variant, device, model, optimizer, repeat((images, labels)), images)
 
 
 @described(
     "inference of convolution, batch norm, ReLU in a row",
-    sizes("image width depth batch", tiny=(32, 32, 6, 8), small=(112, 64, 8, 8), full=(224, 64, 16, 64)),
+    "image width depth batch",
+    tiny=(32, 32, 6, 8),
+    small=(112, 64, 8, 8),
+    full=(224, 64, 16, 64),
     variants=("eager", "fx_fused"),
 )
 def conv_bn(variant: Variant, device: str, image: int, width: int, depth: int, batch: int) -> Task:
     """The inference step."""
     layers = ((nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU()) for i, o in pairwise([3] + depth * [width]))
-    model = nn.Sequential(*chain.from_iterable(layers)).to(device)
-    images = torch.randn(batch, 3, image, image).to(device)
+    model = nn.Sequential(*chain.from_iterable(layers))
+    images = torch.randn(batch, 3, image, image)
     with torch.no_grad():
         model(images)  # so that the running statistics are not trivial
     return inference(variant, device, model.eval(), images, batch)
@@ -135,16 +137,19 @@ def prepared(raw: Tensor, image: int, index: int) -> tuple[Tensor, int]:
 
 @described(
     "training step of a small ResNet on images that the CPU prepares (SGD)",
-    sizes("raw image width batch", tiny=(256, 32, 8, 8), small=(512, 128, 16, 16), full=(1024, 224, 64, 64)),
+    "raw image width batch",
+    tiny=(256, 32, 8, 8),
+    small=(512, 128, 16, 16),
+    full=(1024, 224, 64, 64),
     variants=("workers0", "workers4"),
     own=("workers0", "workers4"),
 )
 def dataloader(variant: Variant, device: str, raw: int, image: int, width: int, batch: int) -> Task:
     """The training step, including the fetch of a batch; every batch has the same images."""
-    model = ResNet((1, 1, 1, 1), bottlenecks=False, width=width).to(device)
-    images = torch.randint(0, 256, (batch, 3, raw, raw), dtype=torch.uint8)
+    model = ResNet((1, 1, 1, 1), bottlenecks=False, width=width)
+    images = torch.randint(0, 256, (batch, 3, raw, raw), dtype=torch.uint8, device="cpu")
     workers = int(variant.choice(*dataloader.own).removeprefix("workers"))
     batches = loaded(IndexedSamples(batch, partial(prepared, images, image)), batch, device, workers, **UNORDERED)
-    example = torch.randn(batch, 3, image, image, device=device)
+    example = torch.randn(batch, 3, image, image)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     return classification(variant, device, model, optimizer, batches, example)

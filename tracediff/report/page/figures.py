@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from tracediff import bounds, charts
@@ -31,22 +31,19 @@ class Chart(Drawing, frozen=True, kw_only=True):
     Attributes:
         name: in `tracediff.charts`.
         marks: its largest marks in words.
-        height: in pixels.
-        is_too_large: its data are omitted, since the page would exceed its size limit.
+        height: in pixels. size: bytes of its data as JSON; 0 if the page has none.
+        is_too_large: the page does not have its data, with which it would exceed its size limit.
     """
 
     name: str
     marks: list[str] = field(default_factory=list)
     height: int = 0
+    size: int = 0
     is_too_large: bool = False
 
 
-class PageCharts(Struct, frozen=True):
-    """The charts of a page. Attributes: charts: by name. data: of those that have any. size: bytes of them as JSON."""
-
-    charts: dict[str, Chart]
-    data: dict[str, Any]
-    size: int
+PageCharts = dict[str, Chart]
+"""The charts of a page by name."""
 
 
 def page_charts(subject: Scaled, names: Iterable[str]) -> PageCharts:
@@ -56,19 +53,12 @@ def page_charts(subject: Scaled, names: Iterable[str]) -> PageCharts:
 
 def charts_within(charts: Iterable[Chart]) -> PageCharts:
     """The charts; one whose data would take more than is left of CHART_BYTES is marked as too large."""
-    charts_by_name: dict[str, Chart] = {}
-    data: dict[str, Any] = {}
-    size = 0
+    charts_by_name, room = {}, bounds.CHART_BYTES
     for one in charts:
-        charts_by_name[one.name] = one
-        if one.data is None:
-            continue
-        length = len(encoded(one.data))
-        if size + length > bounds.CHART_BYTES:
-            charts_by_name[one.name] = replace(one, is_too_large=True)
-        else:
-            data[one.name], size = one.data, size + length
-    return PageCharts(charts_by_name, data, size)
+        fitting = one if one.size <= room else replace(one, size=0, is_too_large=True)
+        charts_by_name[one.name] = fitting
+        room -= fitting.size
+    return charts_by_name
 
 
 def chart(name: str, draw: Callable[..., go.Figure]) -> Chart:
@@ -82,7 +72,7 @@ def chart(name: str, draw: Callable[..., go.Figure]) -> Chart:
         remove_title(figure)
     in_light, in_dark = (json.loads(figure.to_json()) for figure in (light, dark))
     data = in_light | {"dark": list(_differences(in_light, in_dark, []))}
-    return Chart(title, subtitle, data, name=name, marks=marks, height=height_of(light))
+    return Chart(title, subtitle, data, name=name, marks=marks, height=height_of(light), size=len(encoded(data)))
 
 
 def remove_title(figure: go.Figure) -> None:

@@ -60,7 +60,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
     charts = page_charts(comparison, CHARTS_REFUSED if comparison.was_refused else CHARTS)
     flame = comparison_flame(comparison)
     trace = _trace(comparison)
-    room = bounds.PAGE_BYTES - charts.size - len(encoded(flame.data)) - len(trace or "")
+    room = bounds.PAGE_BYTES - sum(c.size for c in charts.values()) - len(encoded(flame.data)) - len(trace or "")
     return page(
         "refused.html.jinja" if comparison.was_refused else "comparison.html.jinja",
         f"{ARROW.join(comparison.labels)} · tracediff",
@@ -121,17 +121,18 @@ def page(
         context: what the template reads.
     """
     plotly, script = inline(resource(PLOTLY)), inline("".join(map(resource, SCRIPTS)))
+    drawn_data = {name: chart.data for name, chart in charts.items() if chart.size}
     return render(
         template,
         title=title,
         version=__version__,
         hashes=[sha256(plotly), sha256(script)],
         style=Markup(resource("page.css").replace("/*palettes*/", palettes()) + resource("flame.css")),
-        data=packed(encoded({"charts": charts.data, "flame": flame.data, **(data or {})})),
+        data=packed(encoded({"charts": drawn_data, "flame": flame.data, **(data or {})})),
         trace=trace and packed(trace),
         plotly=Markup(plotly),
         script=Markup(script),
-        charts=charts.charts,
+        charts=charts,
         flame=flame,
         **context,
     )
@@ -147,9 +148,8 @@ def palettes() -> str:
     """Both palettes of the charts as CSS variables, so that page and charts agree."""
     keys = ("control", "test", "faster", "slower", "text", "muted", "grid", "paper", "middle")
     rules = []
-    for theme in ("light", "dark"):
+    for theme, selector in (("light", ":root, :root[data-theme=light]"), ("dark", ":root[data-theme=dark]")):
         colours = palette(theme)
-        selector = ":root, :root[data-theme=light]" if theme == "light" else ":root[data-theme=dark]"
         values = {key: getattr(colours, key) for key in keys} | {f"kind-{k}": c for k, c in colours.kinds.items()}
         rules.append(f"{selector}{{color-scheme:{theme};" + "".join(f"--{k}:{c};" for k, c in values.items()) + "}")
     return "\n".join(rules)

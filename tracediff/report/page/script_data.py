@@ -26,7 +26,7 @@ from tracediff.report.explain import WHY, why_matched
 
 if TYPE_CHECKING:
     from tracediff.analysis import Analysis
-    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.comparison import Comparison, Scaled
 
 
 class Names(Struct):
@@ -83,7 +83,7 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
     ops["time"] = "self time"
     remaining = room - names.size - sum(len(encoded(row)) for row in ops["rows"])
     groups = _table(CHANGES, comparison, comparison.work_changes, names, remaining)
-    groups["time"] = _what(comparison.has_gpu)
+    groups["time"] = _what(comparison)
     spelled = names.by_match_name()
     marks = {
         mark: [spelled.get(longest), *(spelled[name] for name in others if name in spelled)]
@@ -117,7 +117,7 @@ def _marks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
 def _fitting(rows: Iterable[list[Any]], names: Names, room: int) -> list[list[Any]]:
     """The first SEARCHED_ROWS of ``rows``, as many as fit into ``room`` bytes with the names that they add."""
     before, size = names.size, 0
-    fitting: list[list[Any]] = []
+    fitting = []
     for row in islice(rows, bounds.SEARCHED_ROWS):
         size += len(encoded(row))
         if size + names.size - before > room:
@@ -179,11 +179,10 @@ def comparison_flame(comparison: Comparison) -> Drawing:
     """The flame graph of the difference."""
     if comparison.was_refused:
         return Drawing("The sides were not compared.")
-    gpu = comparison.has_gpu
     frames = flame_graph(comparison.trees, comparison.pairing)
     whole = total(f.work for f in frames)
     whole_us = whole.map(comparison.us)
-    title = f"{_what(gpu)} {comparison.basis} {change(*whole_us)}"
+    title = f"{_what(comparison)} {comparison.basis} {change(*whole_us)}"
     name, sums = largest(frames, lambda pair: pair.delta)
     if 0 < abs(sums.delta) <= thresholds.MOVED_CALLS * abs(whole.delta):
         title += f"; the box {name} changed most, {signed_time(comparison.us(sums.delta), *whole_us)}"
@@ -191,39 +190,38 @@ def comparison_flame(comparison: Comparison) -> Drawing:
     how = f"{HOW} {KERNELS_FIRST}" if 2 * alone > sum(whole) else HOW
     items = ([i for group in comparison.work.groups for i in group.items[side]] for side in (0, 1))
     lines = line_graph(comparison.trees, Pair(*items))
-    return _graph(title, how, (frames, lines), side_names(comparison), comparison.scale, gpu)
+    return _graph(comparison, title, how, (frames, lines), side_names(comparison))
 
 
 def analysis_flame(analysis: Analysis) -> Drawing:
     """The flame graph of one set."""
-    gpu = analysis.side.has_gpu
     frames = of_one(analysis.tree)
     whole, _ = total(f.work for f in frames)
-    title = f"{_what(gpu)} {analysis.basis} {time(analysis.us(whole))}"
+    title = f"{_what(analysis)} {analysis.basis} {time(analysis.us(whole))}"
     if whole:
         name, sums = largest(frames, lambda pair: pair[0])
         title += f"; {part(sums[0], whole)} of it in {name}"
     nothing = CallTree(analysis.tree.denominator)
     lines = line_graph(Pair(analysis.tree, nothing), Pair([], []))
-    return _graph(title, HOW_ONE, (frames, lines), ("control",), analysis.scale, gpu)
+    return _graph(analysis, title, HOW_ONE, (frames, lines), ("control",))
 
 
-def _what(gpu: bool) -> str:
-    return "GPU time" if gpu else "Self time of operators"
+def _what(subject: Scaled) -> str:
+    return "GPU time" if subject.has_gpu else "Self time of operators"
 
 
 def _graph(
-    title: str, subtitle: str, graphs: tuple[list[Frame], list[Frame]], sides: Sequence[str], scale: int, gpu: bool
+    subject: Scaled, title: str, subtitle: str, graphs: tuple[list[Frame], list[Frame]], sides: Sequence[str]
 ) -> Drawing:
     """The flame graph of frames by their callers and by their lines; without the latter where no line is known."""
     frames, lines = graphs
     if not any(amount for f in frames for pair in f.quantities for amount in pair):
         return Drawing("No work belongs to a recorded call, so there is no flame graph.")
     names = Names()
-    data: dict[str, Any] = {"title": title, "sides": list(sides), "gpu": gpu, "kinds": list(KINDS)}
-    data |= _columns(frames, names, len(sides), scale)
+    data: dict[str, Any] = {"title": title, "sides": list(sides), "gpu": subject.has_gpu, "kinds": list(KINDS)}
+    data |= _columns(frames, names, len(sides), subject.scale)
     if any(frame.kind == "line" and frame.name != UNKNOWN for frame in lines):
-        data["lines"] = _columns(lines, names, len(sides), scale)
+        data["lines"] = _columns(lines, names, len(sides), subject.scale)
     return Drawing(title, subtitle, {**data, "names": names.texts})
 
 
