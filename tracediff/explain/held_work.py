@@ -10,7 +10,7 @@ from itertools import chain
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import ANNOTATION
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
@@ -41,30 +41,51 @@ def holders_of(
     that of one side.
     """
     groups, trees = comparison.work.groups, comparison.trees
-    annotations = _replaced_annotations(comparison.ops) | {one.raw_name: one.name for one in repeated if one.raw_name}
-    more_calls = {one.name: one.numbers.delta for one in repeated if one.raw_name}
-    annotations |= _of_the_optimizer(comparison.ops, annotations)
-    inside: dict[str, list[int]] = defaultdict(list)
-    for g, name in _held(dict(enumerate(groups)), trees.map(lambda tree: _annotated(tree, annotations))).items():
-        inside[name].append(g)
-    out = {
-        g: name
-        for name, some in inside.items()
-        if name not in more_calls or more_calls[name] * sum(groups[g].delta for g in some) > 0
-        for g in some
-    }
+    out = _of_both_sides(comparison, repeated)
     one_sided = {g: group for g, group in enumerate(groups) if g not in out and not all(group.members)}
     modules = {one.path: one.name for one in repeated if one.path and one.factor == 1}
-    out |= _held(one_sided, trees.map(lambda tree: _in_modules(tree, modules)))
+    out |= _held(one_sided, trees.map(lambda tree: _outermost(tree, lambda _, module: modules.get(module, ""))))
     one_sided = {g: group for g, group in one_sided.items() if g not in out}
-    places = _places(comparison)
-    ns = _by_place(one_sided.values(), places)
     own = _held(one_sided, _own_calls(trees, classes))
     families: dict[str, set[str]] = defaultdict(set)
     for g, name in own.items():
         families[name].add(groups[g].family)
     says_more = {name for name, some in families.items() if len(some) > 1 or OPERATOR not in name}  # than its family
+    places = _places(comparison)
+    ns = _by_place(one_sided.values(), places)
     return out | {g: name for g, name in own.items() if name in says_more and not _is_replaced(groups[g], places, ns)}
+
+
+def _of_both_sides(comparison: Comparison, repeated: Sequence[Repeated]) -> dict[int, str]:
+    """Index of a group → the annotation, or the optimizer, that holds it; see `holders_of`."""
+    groups = comparison.work.groups
+    annotations = _replaced_annotations(comparison.ops) | {one.raw_name: one.name for one in repeated if one.raw_name}
+    annotations |= _of_the_optimizer(comparison.ops, annotations)
+    more_calls = {one.name: one.numbers.delta for one in repeated if one.raw_name}
+
+    def name_of(call: Call, _: ModulePath) -> str:
+        return annotations.get(call.name, "") if call.kind in ("annotation", "phase") else ""
+
+    inside: dict[str, list[int]] = defaultdict(list)
+    for g, name in _held(dict(enumerate(groups)), comparison.trees.map(lambda tree: _outermost(tree, name_of))).items():
+        inside[name].append(g)
+    return {
+        g: name
+        for name, some in inside.items()
+        if name not in more_calls or more_calls[name] * sum(groups[g].delta for g in some) > 0
+        for g in some
+    }
+
+
+def _outermost(tree: CallTree, name_of: Callable[[Call, ModulePath], str]) -> Holder:
+    """The outermost call around work that has a name; ``name_of``: (call, classes of the module that it is, and of
+    those around it; empty of other calls) → its name.
+    """
+    around: list[str] = []
+    for call, module in zip(tree.calls, modules_around(tree), strict=True):
+        name = around[call.parent] if call.parent >= 0 else ""
+        around.append(name or name_of(call, tuple(map(class_of, module)) if call.kind == "module" else ()))
+    return lambda item: around[item.node] if item.node >= 0 else ""
 
 
 def _held(groups: Mapping[int, Group], holders: Pair[Holder]) -> dict[int, str]:
@@ -84,28 +105,6 @@ def _of_the_optimizer(ops: Iterable[Op], annotations: Mapping[str, str]) -> dict
     if len(names) != 1 or not len(steps[0]) == len(steps[1]) == 1:
         return {}
     return {PHASES[OPTIMIZER]: names.pop()}
-
-
-def _annotated(tree: CallTree, annotations: Mapping[str, str]) -> Holder:
-    """The outermost of ``annotations`` (as recorded → its name), and the phase of that name, around work."""
-    around: list[str] = []
-    for call in tree.calls:
-        name = around[call.parent] if call.parent >= 0 else ""
-        if not name and call.kind in ("annotation", "phase"):
-            name = annotations.get(call.name, "")
-        around.append(name)
-    return lambda item: around[item.node] if item.node >= 0 else ""
-
-
-def _in_modules(tree: CallTree, modules: Mapping[ModulePath, str]) -> Holder:
-    """The outermost of ``modules`` (their class and those around it → its name) around work."""
-    around: list[str] = []
-    for call, module in zip(tree.calls, modules_around(tree), strict=True):
-        name = around[call.parent] if call.parent >= 0 else ""
-        if not name and call.kind == "module":
-            name = modules.get(tuple(map(class_of, module)), "")
-        around.append(name)
-    return lambda item: around[item.node] if item.node >= 0 else ""
 
 
 def _replaced_annotations(ops: Iterable[Op]) -> dict[str, str]:
@@ -132,22 +131,20 @@ def _own_calls(trees: Pair[CallTree], classes: tuple[ClassCalls, ClassCalls]) ->
     labels = trees.map(lambda tree: {(call.kind, call.label) for call in tree.calls})
 
     def holder(side: int) -> Holder:
-        around: list[str] = []
-        for call, module in zip(trees[side].calls, modules_around(trees[side]), strict=True):
-            name = around[call.parent] if call.parent >= 0 else ""
-            if not name and is_operator(call) and (call.kind, call.label) not in labels[1 - side]:
-                name = display_name(call.label)
-            elif not name and call.kind == "annotation" and (call.kind, call.label) not in labels[1 - side]:
-                name = call.label
-            elif not name and call.kind == "module" and all(classes):
-                path = tuple(map(class_of, module))
-                name = path[-1] if path in classes[side] and path not in classes[1 - side] else ""
-            around.append(name)
+        def own_name(call: Call, module: ModulePath) -> str:
+            is_own = (call.kind, call.label) not in labels[1 - side]
+            if call.kind == "annotation" and is_own:
+                return call.label
+            if module and all(classes):
+                return module[-1] if module in classes[side] and module not in classes[1 - side] else ""
+            return display_name(call.label) if is_operator(call) and is_own else ""
+
+        around = _outermost(trees[side], own_name)
 
         def name_of(item: Item) -> str:
             function = function_of(item.line) if item.line and functions[1 - side] else ""
             is_own = is_own_name(function) and function not in functions[1 - side]
-            return function if is_own else around[item.node] if item.node >= 0 else ""
+            return function if is_own else around(item)
 
         return name_of
 

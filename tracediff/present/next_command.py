@@ -77,27 +77,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     explanation = comparison.explanation
     if explanation is None:
         return None
-    if any(reason.code == SAME_SET for reason in comparison.comparability.reasons):
-        return OTHER_SETS
-    codes = {fact.code for fact in explanation.facts}
-    if (comparison.control.whole_file or comparison.test.whole_file) and codes & {NOT_STEADY, FIRST_CALLS}:
-        return WITH_STEPS
-    if COMPILES_ANEW in codes:
-        return RECOMPILES
-    if NOT_STEADY in codes:
-        return AFTER_WARM_UP
-    if BACKLOG in codes:
-        return MORE_STEPS
-    if comparison.verdict.result in ("faster", "slower"):
-        if UNIFORM in codes:
-            return SAME_MACHINE
-        if ONE_MODULE in codes:
-            return f"{command} --by instance"
-    if by_options(comparison) is not None:
-        return SAME_OPTIONS
-    is_open = comparison.verdict.result == "inconclusive" and not _is_sure_per_item(comparison, explanation)
-    if is_open or by_chance(comparison) is not None:
-        return WITHOUT_PROFILER if _is_slowed(comparison, explanation) else _more_runs(comparison)
+    if advice := _on_recording(comparison, explanation, command):
+        return advice
     if comparison.verdict.result == "same":
         return None
     first = _first(explanation)
@@ -133,6 +114,32 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             return f"{explain} {shlex.quote(first.label)}"
         return f"{command} {IN_FUNCTIONS if kind == LOADING and has_functions else PARTS.get(kind, table)}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
+
+
+def _on_recording(comparison: Comparison, explanation: Explanation, command: str) -> str | None:
+    """What to record, or compare, to tell more; None where the recordings tell what changed."""
+    if any(reason.code == SAME_SET for reason in comparison.comparability.reasons):
+        return OTHER_SETS
+    codes = {fact.code for fact in explanation.facts}
+    if (comparison.control.whole_file or comparison.test.whole_file) and codes & {NOT_STEADY, FIRST_CALLS}:
+        return WITH_STEPS
+    if COMPILES_ANEW in codes:
+        return RECOMPILES
+    if NOT_STEADY in codes:
+        return AFTER_WARM_UP
+    if BACKLOG in codes:
+        return MORE_STEPS
+    if comparison.verdict.result in ("faster", "slower"):
+        if UNIFORM in codes:
+            return SAME_MACHINE
+        if ONE_MODULE in codes:
+            return f"{command} --by instance"
+    if by_options(comparison) is not None:
+        return SAME_OPTIONS
+    is_open = comparison.verdict.result == "inconclusive" and not _is_sure_per_item(comparison, explanation)
+    if is_open or by_chance(comparison) is not None:
+        return WITHOUT_PROFILER if _is_slowed(comparison, explanation) else _more_runs(comparison)
+    return None
 
 
 def _of_test(comparison: Comparison, command: str) -> str:
