@@ -102,9 +102,9 @@ def test_preflight_codes():
             if not isinstance(node, ast.Tuple) or len(node.elts) != 3:
                 continue
             code, message, function = node.elts
-            texts = isinstance(code, ast.Constant) and isinstance(message, ast.Constant)
+            texts = isinstance(code, ast.Constant | ast.Name) and isinstance(message, ast.Constant)
             if texts and isinstance(function, ast.Name | ast.Call):
-                codes.add(code.value)
+                codes.add(code.value if isinstance(code, ast.Constant) else getattr(preflight, code.id))
     assert codes == first_cells("preflight.md") - {"code"}
 
 

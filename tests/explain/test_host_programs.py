@@ -643,7 +643,7 @@ def test_a_stretch_of_one_run_is_not_why_all_runs_take_longer(tmp_path):
 
 
 def test_an_operator_has_one_name_and_its_amount_wherever_it_is_matched(tmp_path):
-    """Eight layers, or two that are as much work: products of six have no counterpart, those of two are larger."""
+    """Eight layers, or two that are larger: six have no counterpart, and are one cause; products of two are another."""
 
     def layers(number, width, took):
         sizes = {"Input Dims": [[64, width], [width, width]], "Input type": ["float", "float"]}
@@ -659,9 +659,10 @@ def test_an_operator_has_one_name_and_its_amount_wherever_it_is_matched(tmp_path
     for name, events in (("before", layers(8, 128, 1_000)), ("after", layers(2, 256, 4_400))):
         write(tmp_path / name / "trace.json", document(events))
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
-    (cause,) = [cause for cause in comparison.explanation.causes if cause.trail[:2] == ("operators", "gemm")]
-    assert (cause.label, cause.what) == ("aten::mm (gemm)", "as many FLOPs in 1.1 × the time")
-    assert (cause.control_us, cause.test_us) == (8_080, 8_880)
+    causes = {cause.label: cause for cause in comparison.explanation.causes}
+    product, block = causes["aten::mm (gemm)"], causes["Block"]
+    assert (product.what, product.control_us, product.test_us) == ("4 × the FLOPs in 4.27 × the time", 2_080, 8_880)
+    assert (block.what, block.test_us) == ("8 → 2 modules", 0)
     assert {reason.code for reason in comparison.comparability.reasons}.isdisjoint({"missing-work"})
 
 

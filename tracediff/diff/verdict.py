@@ -123,6 +123,12 @@ class Verdict(DiffVerdict, frozen=True, kw_only=True):
         return Pair(self.median_control_us, self.median_test_us)
 
     @property
+    def way(self) -> int:
+        """1 where test is stated to take longer, −1 shorter, 0 as long, or where that is unknown."""
+        control, test = self.medians if self.is_of_medians else (self.control_us, self.test_us)
+        return 0 if abs(test - control) < thresholds.NO_DIFFERENCE * control else 1 if test > control else -1
+
+    @property
     def ratio_of_medians(self) -> float | None:
         """test / control by the medians, by the means where these are unknown; None where both are."""
         return self.median_test_us / self.median_control_us if self.median_control_us else self.ratio

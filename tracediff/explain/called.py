@@ -125,11 +125,14 @@ def instead(control: str, test: str, lead: str = "with") -> list[str]:
     return [f"without {control}"] if control else []
 
 
-def largest_difference(differing: Differing) -> list[str]:
-    """``with aten::matmul``, ``calling aten::linear 3 instead of 120 times``: of the first operator."""
+def largest_difference(differing: Differing, way: int) -> list[str]:
+    """``with aten::matmul``, ``calling aten::linear 3 instead of 120 times``: of the first operator that may be why the
+    step changes this ``way``, see `Verdict`.
+    """
     for name, numbers in differing.items():
         control, test = (name if number else "" for number in numbers)
-        return [often(name, *numbers)] if control and test else instead(control, test)
+        if (numbers[1] - numbers[0]) * way >= 0:
+            return [often(name, *numbers)] if control and test else instead(control, test)
     return []
 
 

@@ -90,7 +90,7 @@ def repeated_of(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) 
                 factor=factor,
             )
             for path, numbers, factor in repeated_modules(*classes)
-            if factor == 1 or abs(work_in(comparison.trees, path).delta) >= least
+            if factor == 1 or max(work_in(comparison.trees, path)) >= least
         ),
     ]
 
@@ -103,14 +103,14 @@ def _in_place(path: ModulePath, classes: tuple[ClassCalls, ClassCalls], factor: 
     return f"{path[-1]} in {path[-2] if factor == 1 else path[0]}"
 
 
-def facts_of_repeated(repeated: Sequence[Repeated], basis: str, change: float) -> list[Fact]:
+def facts_of_repeated(repeated: Sequence[Repeated], basis: str, way: int) -> list[Fact]:
     """repeated: what is called more or less often per ``basis``, the largest first; the verdict says the first that may
-    be why the step changes by ``change``, as more calls make none shorter.
+    be why the step changes this ``way``, see `Verdict`: more calls make none shorter.
     """
     facts = []
     for one in repeated[: bounds.EXAMPLES]:
         more, period = "more" if one.more > 1 else "less", "" if one.path else f" {basis}"
-        setting = one.setting if (one.more - 1) * change >= 0 else ""
+        setting = one.setting if (one.more - 1) * way >= 0 else ""
         facts.append(Fact(REPEATED, f"called {more} often: {one.name} {one.often}{period}", setting=setting))
     return facts
 

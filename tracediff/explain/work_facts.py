@@ -111,8 +111,7 @@ def facts_of(
             leaves, comparison
         )
     is_same = SAME_CALLS in codes  # whatever module each call is charged to
-    delta, least = comparison.verdict.delta_us, thresholds.NO_DIFFERENCE * comparison.verdict.control_us
-    repetitions = facts_of_repeated(repeated, comparison.basis, delta if abs(delta) >= least else 0.0)
+    repetitions = facts_of_repeated(repeated, comparison.basis, comparison.verdict.way)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     codes |= {fact.code for fact in (*repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call
@@ -180,7 +179,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     removed, added = in_place(differing)
     setting = ", ".join(("with other operator calls", *instead("", added, lead="such as"), *instead(removed, "")))
     if contained(outer) is not None:
-        setting = "".join(largest_difference(differing))
+        setting = "".join(largest_difference(differing, comparison.verdict.way)) or setting
     return [Fact(OTHER_PROGRAM, f"{share}: {examples}{work}", *values, setting=setting)]
 
 
