@@ -109,7 +109,8 @@ class Walk:
         places: dict[str, list[tuple[int, int, Event | None]]] = {}
         roots = sorted((o for o in self.ops if self.root(o) is o), key=lambda o: o["ts"])
         roots = [o for o in roots if not re.search("(Event|Stream)Query", o["name"])]
-        for i, following in enumerate(roots[1:], 1):
+        ends = {"name": None, "ts": max(end for *_, end in self.windows)}
+        for i, following in enumerate([*roots[1:], *([ends] if roots else [])], 1):
             since, until = max(o["end"] for o in roots[:i]), following["ts"]
             if until - since < 100_000:
                 continue

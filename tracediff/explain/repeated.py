@@ -52,12 +52,13 @@ class Repeated(Struct, frozen=True, kw_only=True):
         return self.factor * self.numbers.test / self.numbers.control
 
     def happened(self, node: Node) -> str:
-        """``6 → 4 times, each 1.25 × as long``: of a ``node`` of both sides, how long each takes."""
-        if not node.total.all():
+        """``6 → 4 times, each 1.25 × as long``: of annotations, whose ``node`` is all of them, how long each takes."""
+        if self.path or not node.total.all():
             return self.often
         each = float(node.total[1] / node.total[0]) * self.numbers.control / self.numbers.test
-        changed = abs(log(each)) > thresholds.SAME_RATIO
-        return f"{self.often}{pace(each, f', {times(each)} × as long').replace(', ', ', each ') if changed else ''}"
+        if abs(log(each)) <= thresholds.SAME_RATIO:
+            return f"{self.often}, each as long"
+        return f"{self.often}{pace(each, f', {times(each)} × as long').replace(', ', ', each ')}"
 
     @property
     def setting(self) -> str:

@@ -40,16 +40,16 @@ def unrecorded_waits(context: Context, device: DeviceEvents) -> OutsideCalls:
 
 
 def _between_calls(context: Context) -> tuple[Int64, Int64, Int64]:
-    """(begin, end in ns, code of the name of the next call), each int64[g], of long times without an operator or
-    call, but for calls that ask whether the GPU is done.
+    """(begin, end in ns, code of the name of the next call, −1 at the end of the last step), each int64[g], of long
+    times without an operator or call, but for calls that ask whether the GPU is done.
     """
     ops, trace = context.ops, context.trace
     roots = sorted_by(ops.roots, ops.start)
     roots = roots[~trace.name_matches(is_query, ops.rows[roots])]
-    over = np.maximum.accumulate(ops.end[roots])[:-1]
-    begins = ops.start[roots[1:]]
+    over = np.maximum.accumulate(ops.end[roots])
+    begins = np.append(ops.start[roots[1:]], context.steps.end.max())[: len(over)]
     long = np.flatnonzero(begins - over >= thresholds.UNRECORDED_WAIT_NS)
-    name = trace.name[ops.rows[roots[1:][long]]].astype(np.int64)
+    name = np.append(trace.name[ops.rows[roots[1:]]].astype(np.int64), -1)[long]
     order = np.argsort(name, kind="stable")
     return over[long][order], begins[long][order], name[order]
 
