@@ -71,3 +71,35 @@ def test_an_optimizer_beside_another_does_not_hold_the_work_of_that(tmp_path):
     before = scaled(update=["aten::sqrt", "aten::mul_", "aten::add_", "aten::lerp_"])
     after = [*scaled(update=["aten::add_"]), annotation("Optimizer.step#SGD.step", 28_500, 500)]
     assert not any("step" in label for label in causes(tmp_path, before, after))
+
+
+def nested(attention_us):
+    """Two regions of four operators of other families each, of which one takes another time."""
+    events, at = [step(1, 0, 40_000)], 10
+    for region, us in (("attend", attention_us), ("feed", 1_500)):
+        events.append(annotation(region, at, 8 * us))
+        for k, name in enumerate(("aten::mm", "aten::softmax", "aten::copy_", "aten::native_layer_norm")):
+            events.append(op(name, at + 10 + k * us, us - 20, **{"Input Dims": [[len(region), 64], [64, 64]]}))
+        at += 8 * us + 100
+    return events
+
+
+def test_an_annotation_that_alone_takes_longer_is_the_cause_whatever_it_calls(tmp_path):
+    assert list(causes(tmp_path, nested(1_000), nested(2_500))) == ["attend"]
+
+
+def test_annotations_that_all_take_longer_are_no_cause(tmp_path):
+    both = [step(1, 0, 90_000), *nested(2_500)[1:5], *nested(1_000)[6:]]
+    assert "attend" not in causes(tmp_path, both, [{**one, "dur": one["dur"] * 2} for one in both])
+
+
+def test_an_annotation_that_is_called_less_often_holds_all_its_work(tmp_path):
+    def served(us, number):
+        events = [step(1, 0, 40_000)]
+        for i in range(number):
+            events.append(annotation("decode", 10 + 6_000 * i, 5_000))
+            events += [op("aten::mm", 20 + 6_000 * i, us), op("aten::copy_", 20 + us + 6_000 * i, us // 2)]
+        return events
+
+    what, us = causes(tmp_path, served(1_000, 4), served(2_400, 2))["decode"]
+    assert (what, us) == ("4 → 2 times, each 2.4 × as long", 1_200)

@@ -53,7 +53,6 @@ from tracediff.explain.facts import (
     NOT_STEADY,
     ONE_MODULE,
     ONE_SIDED_CALLS,
-    OTHER_OPTIONS,
     OTHER_PROGRAM,
     OTHER_RANKS,
     OTHER_SIZES,
@@ -66,7 +65,6 @@ from tracediff.explain.facts import (
     WORK_DIFFERS,
     Fact,
 )
-from tracediff.explain.leaves import HOST, OPERATORS
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.programs import examples_of, in_place
 from tracediff.explain.reasons import LAYOUTS, OtherInputs, other_inputs
@@ -247,15 +245,6 @@ def _per_item(fact: Fact, ratio: float, tested: Verdict | None) -> str:
     return f"{fact.setting} ({multiple(each, 'time')} per item{interval})"
 
 
-def is_of_options(comparison: Comparison, explanation: Explanation) -> bool:
-    """Whether what changed most is how fast the host does the same work, and the profiler has other options."""
-    first = next(iter(explanation.causes), None)
-    if first is None or not comparison.has_other_options or any(fact.is_other_work for fact in explanation.facts):
-        return False
-    is_of_both = bool(first.node.total.all())
-    return first.chain[0] in (HOST, OPERATORS) and is_of_both and first.effect in ("speed", "time")
-
-
 OTHER_WORK = WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN, OTHER_RANKS, UNKNOWN_WORK, LATE_START
 """Facts with which times alone do not say which side is faster."""
 OF_BOTH_SIDES = " instead of ", " and without "
@@ -281,7 +270,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     is_named = other is None or other.code in (OTHER_PROGRAM, LATE_START) or (other.code == AS_OFTEN and says_how_often)
     return [
         *(["on another GPU"] if on_other_gpu else []),
-        *(of(HOST_SPEED, UNIFORM) or [OTHER_OPTIONS] * is_of_options(comparison, explanation)),
+        *of(HOST_SPEED, UNIFORM),
         *([] if names or of(FIRST_DIMENSION) else of(OTHER_SIZES)),
         *([other.setting] if other is not None and not is_named else []),
         *of(COMPILES_ANEW, NOT_STEADY, FIRST_CALLS, BACKLOG),

@@ -50,10 +50,6 @@ UNSTEADY = "not in steady state"
 Sides = tuple[Side, Side]
 
 
-OTHER_OPTIONS = "with other profiler options"
-"""The setting of times of the host that these explain."""
-
-
 class Fact(Struct, frozen=True):
     """Something that differs between the recordings, not within the step.
 

@@ -19,7 +19,7 @@ from tracediff.explain.called import function_of, is_own_name
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, is_operator, modules_around
 from tracediff.explain.repeated import Repeated
 from tracediff.formatting import ARROW
-from tracediff.pair import Pair
+from tracediff.pair import Pair, total
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
 
@@ -36,13 +36,15 @@ def holders_of(
 ) -> dict[int, str]:
     """Index of a group of work → the call that holds all of it. ``classes`` are of both sides' modules.
 
-    Annotations that are ``repeated``, if they take longer where there are more of them, and optimizers hold the work
-    of both sides; modules of which there are more, and what the other side does not call, nor another in its place,
-    that of one side.
+    Annotations that are ``repeated``, optimizers, and an annotation or module that alone changed hold the work of both
+    sides; modules of which there are more, and what the other side does not call, nor another in its place, that of
+    one side.
     """
     groups, trees = comparison.work.groups, comparison.trees
     out = _of_both_sides(comparison, repeated)
-    one_sided = {g: group for g, group in enumerate(groups) if g not in out and not all(group.members)}
+    rest = {g: group for g, group in enumerate(groups) if g not in out}
+    out |= _in_region(rest, trees)
+    one_sided = {g: group for g, group in rest.items() if g not in out and not all(group.members)}
     modules = {one.path: one.name for one in repeated if one.path and one.factor == 1}
     out |= _held(one_sided, trees.map(lambda tree: _outermost(tree, lambda _, module: modules.get(module, ""))))
     one_sided = {g: group for g, group in one_sided.items() if g not in out}
@@ -58,23 +60,50 @@ def holders_of(
 
 def _of_both_sides(comparison: Comparison, repeated: Sequence[Repeated]) -> dict[int, str]:
     """Index of a group → the annotation, or the optimizer, that holds it; see `holders_of`."""
-    groups = comparison.work.groups
     annotations = _replaced_annotations(comparison.ops) | {one.raw_name: one.name for one in repeated if one.raw_name}
     annotations |= _of_the_optimizer(comparison.ops, annotations)
-    more_calls = {one.name: one.numbers.delta for one in repeated if one.raw_name}
 
     def name_of(call: Call, _: ModulePath) -> str:
         return annotations.get(call.name, "") if call.kind in ("annotation", "phase") else ""
 
+    groups = dict(enumerate(comparison.work.groups))
+    return _held(groups, comparison.trees.map(lambda tree: _outermost(tree, name_of)))
+
+
+def _in_region(groups: Mapping[int, Group], trees: Pair[CallTree]) -> dict[int, str]:
+    """Index of a group → the smallest annotation, or class of modules, that holds it, if it holds most of what moved,
+    and on a side less than half of the time, and no family of work, or one group of it, is most of that.
+    """
+    regions = trees.map(_regions)
     inside: dict[str, list[int]] = defaultdict(list)
-    for g, name in _held(dict(enumerate(groups)), comparison.trees.map(lambda tree: _outermost(tree, name_of))).items():
-        inside[name].append(g)
-    return {
-        g: name
-        for name, some in inside.items()
-        if name not in more_calls or more_calls[name] * sum(groups[g].delta for g in some) > 0
-        for g in some
-    }
+    moved, of_family = 0, Counter[str]()
+    for g, group in groups.items():
+        moved += abs(group.delta)
+        of_family[group.family] += group.delta
+        around = [of_side[item.node] for of_side, items in zip(regions, group.items, strict=True) for item in items]
+        for name in frozenset.intersection(*around) if around else ():
+            inside[name].append(g)
+    if not moved or max(map(abs, of_family.values())) >= thresholds.MAIN_PART * moved:
+        return {}
+    whole, smallest = total(group.time for group in groups.values()), (1.0, "")
+    for name, some in inside.items():
+        time = total(groups[g].time for g in some)
+        part = min(ns / of_all if of_all else 1.0 for ns, of_all in zip(time, whole, strict=True))
+        is_most = abs(time.delta) >= thresholds.MAIN_PART * moved and time.delta * whole.delta > 0
+        is_of_one = max(abs(groups[g].delta) for g in some) >= thresholds.MOSTLY * abs(time.delta)
+        if is_most and not is_of_one and part < thresholds.MOSTLY:
+            smallest = min(smallest, (part, name))
+    return dict.fromkeys(inside.get(smallest[1], ()), smallest[1])
+
+
+def _regions(tree: CallTree) -> list[frozenset[str]]:
+    """Of each call, the annotations and the classes of the modules at or around it; last, of work without one."""
+    out: list[frozenset[str]] = []
+    for call in tree.calls:
+        around = out[call.parent] if call.parent >= 0 else frozenset()
+        name = call.label if call.kind == "annotation" else class_of(call.label) if call.kind == "module" else ""
+        out.append(around | {name} if name else around)
+    return [*out, frozenset()]
 
 
 def _outermost(tree: CallTree, name_of: Callable[[Call, ModulePath], str]) -> Holder:

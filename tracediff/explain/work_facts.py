@@ -22,7 +22,6 @@ from tracediff.explain.facts import (
     HOST_SPEED,
     ONE_MODULE,
     OTHER_COUNTS,
-    OTHER_OPTIONS,
     OTHER_PROGRAM,
     RECOMPUTED,
     REWRITTEN,
@@ -392,7 +391,7 @@ def _host_speed(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     is_of_profiler, pace = comparison.has_other_options, _pace(factor)
     what = "other profiler options, or its clocks or load" if is_of_profiler else "its clocks or load"
     text = f"all calls of both sides take the host {times(factor)} × the time: likely {what}"
-    setting = OTHER_OPTIONS if is_of_profiler else f"on a host {pace}"
+    setting = "with other profiler options" if is_of_profiler else f"on a host {pace}"
     return [Fact(HOST_SPEED, text, test=pace, ratio=factor, setting=setting)]
 
 

@@ -8,7 +8,6 @@ from math import log
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, opposed
-from tracediff.explain.compare import is_of_options
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import SAME_CALLS, UNIFORM
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START, WAITING
@@ -314,7 +313,12 @@ def _is_tested(comparison: Comparison) -> bool:
 
 def by_options(comparison: Comparison) -> str | None:
     """That what changed most is how fast the host works, which the profiler slows with other options on each side."""
-    if comparison.explanation is None or not is_of_options(comparison, comparison.explanation):
+    explanation = comparison.explanation
+    first = next(iter(comparison.causes), None)
+    if explanation is None or first is None or not comparison.has_other_options:
+        return None
+    is_of_host = first.chain[0] in (HOST, OPERATORS) and first.node.total.all() and first.effect in ("speed", "time")
+    if not is_of_host or any(fact.is_other_work for fact in explanation.facts):
         return None
     return "the profiler slows the host more or less with other options, so that its times do not compare"
 
