@@ -45,6 +45,8 @@ def holders_of(
     rest = {g: group for g, group in enumerate(groups) if g not in out}
     out |= _in_region(rest, trees)
     one_sided = {g: group for g, group in rest.items() if g not in out and not all(group.members)}
+    if not one_sided:
+        return out
     modules = {one.path: one.name for one in repeated if one.path and one.factor == 1}
     out |= _held(one_sided, trees.map(lambda tree: _outermost(tree, lambda _, module: modules.get(module, ""))))
     one_sided = {g: group for g, group in one_sided.items() if g not in out}
@@ -61,6 +63,8 @@ def holders_of(
 def _of_both_sides(comparison: Comparison, repeated: Sequence[Repeated]) -> dict[int, str]:
     """Index of a group → the annotation, or the optimizer, that holds it; see `holders_of`."""
     annotations = _replaced_annotations(comparison.ops) | {one.raw_name: one.name for one in repeated if one.raw_name}
+    if not annotations:
+        return {}
     annotations |= _of_the_optimizer(comparison.ops, annotations)
 
     def name_of(call: Call, _: ModulePath) -> str:
