@@ -12,7 +12,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import ANNOTATION
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.comparison import Comparison
-from tracediff.explain.amounts import Trees
+from tracediff.explain.amounts import Trees, work_within
 from tracediff.explain.facts import REPEATED, Fact
 from tracediff.explain.lines import pace
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, modules_around, repeated_modules
@@ -58,7 +58,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
         each = float(node.total[1] / node.total[0]) * self.numbers.control / self.numbers.test
         if abs(log(each)) <= thresholds.SAME_RATIO:
             return f"{self.often}, each as long"
-        return f"{self.often}{pace(each, f', {times(each)} × as long').replace(', ', ', each ')}"
+        return f"{self.often}, each {pace(each, f', {times(each)} × as long').removeprefix(', ')}"
 
     @property
     def setting(self) -> str:
@@ -120,8 +120,8 @@ def work_in(trees: Trees, path: ModulePath) -> Pair[int]:
     """The time of the work within modules of a class, ``path`` with those around it."""
 
     def below(tree: CallTree) -> int:
-        modules = [tuple(map(class_of, module))[: len(path)] for module in modules_around(tree)]
-        return sum(work.ns for work in tree.work if work.node >= 0 and modules[work.node] == path)
+        modules = modules_around(tree)
+        return work_within(tree, {i for i, module in enumerate(modules) if tuple(map(class_of, module)) == path})
 
     return Pair(below(trees[0]), below(trees[1]))
 
