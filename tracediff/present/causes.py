@@ -265,7 +265,7 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
     lead = lead.format("" if is_all else MAINLY if is_most else PARTLY)
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
-    parts = _with_calls(parts, unit)
+    parts = _with_calls(parts)
     parts.sort(key=lambda part: is_pace(part.chain))
     whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
     texts = [
@@ -275,15 +275,14 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
-def _with_calls(parts: list[StepPart], unit: Unit) -> list[StepPart]:
-    """``parts``, of which waiting for the GPU has also what the calls that wait take themselves."""
+def _with_calls(parts: list[StepPart]) -> list[StepPart]:
+    """``parts``, in which what the calls that wait for the GPU take themselves follows that."""
     calls = [part for part in parts if part.chain[1:2] == (WAITING,)]
     wait = next((part for part in parts if part.label == FOR_GPU), None)
     if not calls or wait is None:
         return parts
-    us = sum(part.delta_us for part in calls)
-    whole = StepPart(FOR_GPU, wait.delta_us + us, f"{wait.what}, {unit.signed(us)} of it in the calls themselves")
-    return [whole, *(part for part in parts if part not in calls and part is not wait)]
+    itself = StepPart("these calls themselves", sum(part.delta_us for part in calls), "")
+    return [wait, itself, *(part for part in parts if part not in calls and part is not wait)]
 
 
 def _with_time(part: StepPart, unit: Unit, what: str) -> str:

@@ -31,7 +31,6 @@ from tracediff.explain.lines import OTHERS, UNKNOWN
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, Unit, plural
 from tracediff.pair import Pair
-from tracediff.patterns import late
 from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, read_path, together
 from tracediff.present.plain_text import shortened_pairs
 
@@ -51,7 +50,6 @@ DECISIVE = (
 """Reasons that say what makes as much work take another time, or where it is added: before how much it is."""
 OF_OTHER_WORK = ("dtype", "layout")
 """Reasons that say that other work is done."""
-TIME_AT_END = late(r" [\d.,]+ → [\d.,]+$")
 INNER = "· "
 """Before the label of a line that is a part of the one above, where nothing else shows that."""
 IN_WORK, ON_HOST = "groups", "ops"
@@ -150,47 +148,17 @@ def _along(us: float, change_us: float) -> float:
 
 
 REST, UNCLEAR = "the rest", ", not significant"
-PATH = "critical path: "
-"""Before a part of it that has lines."""
-
-
-def in_room(label: str, room: int) -> str:
-    """The label of a part of the path in ``room`` characters, without its time on it, or as ``path: GPU``, if it must
-    be; any other as it is.
-    """
-    if not label.startswith(PATH) or len(label) <= room:
-        return label
-    label = TIME_AT_END.sub("", label)
-    return label if len(label) <= room else label.removeprefix("critical ")
 
 
 def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> ExplanationLine:
-    """A part of the path with its time on it, if that is another than in all, and its lines or its only one."""
-    times = part.times
-    whole = _of_times(f"{PATH}{path.with_time(part)}", times)
-    exposed = _exchange(path, part)
-    (first, *more) = inner or [whole]
-    is_all_of_it = first.label.removesuffix(" time") in (part.label, CODE) or first.label.endswith(REST)
-    if more or (exposed and not is_all_of_it):
+    """A part of the path with its lines, or its only one."""
+    name, times = path.name_of(part), part.times
+    if len(inner) > 1:
         lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
-        return replace(whole, because="; ".join(filter(None, (exposed, part.beside(times.own)))), inner=lines)
-    only = f"{PATH}{path.name_of(part)} ({first.label.removesuffix(ON_THE_HOST)})"
-    texts = exposed, first.because
-    return replace(first, label=whole.label if is_all_of_it else only, because="; ".join(filter(None, texts)))
-
-
-def _exchange(path: ReadPath, part: PathPart) -> str:
-    """What the part's change on the path is made of, where parts are exposed in place of each other; what of that does
-    not cancel is a row.
-    """
-    us, unit = part.times.exposure, path.unit
-    others = [path.name_of(one) for one in path.exposed if one.times.exposure * us < 0]
-    if part not in path.exposed or not others:
-        return ""
-    what = (
-        f"exposed in place of {' and '.join(others)}" if us > 0 else f"where {' and '.join(others)} is exposed instead"
-    )
-    return f"{unit.signed(part.times.own)} itself, {unit.signed(us)} {what}"
+        return replace(_of_times(name, times, part.beside(times.own)), inner=lines)
+    (only,) = inner or [_of_times(name, times)]
+    is_all_of_it = only.label.removesuffix(" time") in (part.label, CODE) or only.label.endswith(REST)
+    return replace(only, label=name if is_all_of_it else f"{name}: {only.label.removesuffix(ON_THE_HOST)}")
 
 
 def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:

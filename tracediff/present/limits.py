@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec import Struct
 
 from tracediff import thresholds
@@ -11,8 +9,9 @@ from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import is_hidden
 from tracediff.explain.leaves import GPU, HOST
-from tracediff.formatting import ARROW, Unit, percent, percents, with_decimals_of, with_digits
+from tracediff.formatting import ARROW, percent_number, with_decimals_of, with_digits
 from tracediff.pair import Pair
+from tracediff.present.explanation_lines import sentence
 from tracediff.present.path import path_us, read_path, unit_of
 
 
@@ -51,8 +50,8 @@ def limits_of(comparison: Comparison) -> Pair[Limit] | None:
 
 
 def limits_sentence(comparison: Comparison) -> str:
-    """``Critical path: host 23.6 → 0.8 ms, GPU 1.6 → 29.4 ms; GPU work 10.3 → 29.4 ms, busy 41 → 97 %``, without the
-    path where its parts are lines of the explanation; empty where it is unknown.
+    """``Limited by the host → the GPU (critical path: host 23.6 → 0.8, GPU 1.6 → 29.4 ms); GPU busy 41 → 97 %``, and
+    how much GPU work there is where no line of the explanation says that; empty where it is unknown.
     """
     limits, explanation = limits_of(comparison), comparison.explanation
     if limits is None or explanation is None:
@@ -61,18 +60,20 @@ def limits_sentence(comparison: Comparison) -> str:
     gpu_ns = _gpu_work(comparison, explanation)
     times_us = [ns / 1000 for ns in gpu_ns]
     unit = with_digits(with_decimals_of(unit_of(explanation), max(times_us)), times_us)
-    work = _change(unit, times_us)
+    work = f"{_once(*map(unit.plain, times_us))} {unit.name}"
     remarks = [CERTAIN[explanation.gpu_work.word]] if _is_certain(comparison, explanation) else []
     remarks += ["off the path"] if _is_hidden(explanation, gpu_ns) else []
     remarks += ["streams overlap"] if _overlaps(explanation, gpu_ns, limits) else []
     aside = f" ({', '.join(remarks)})" if remarks else ""
-    busy = f"GPU work {work}{aside}, busy {_once(control.gpu_busy, test.gpu_busy)}"
+    has_line = read_path(explanation).is_split and explanation.profiled
+    busy = f"busy {_once(*map(percent_number, (control.gpu_busy, test.gpu_busy)))} %"
+    busy = f"GPU {busy}" if has_line and not aside else f"GPU work {work}{aside}, {busy}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
-    if read_path(explanation).is_split:  # whose lines are the path's
-        return f"{busy}; limited by {ARROW.join(dict.fromkeys(f'the {side.by}' for side in limits))}"
-    of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
-    return f"Critical path{of_rank}: {_path(explanation, control.by)}; {busy}"
+    parts, of_rank = _path(explanation, control.by), f" of {explanation.of_rank}" if explanation.of_rank else ""
+    path = f"critical path{of_rank}: {', '.join(parts)} {unit.name}"
+    by = ARROW.join(dict.fromkeys(f"the {side.by}" for side in limits))
+    return sentence(f"{path if len(parts) == 1 else f'limited by {by} ({path})'}; {busy}")
 
 
 CERTAIN = {"faster": "significantly less", "slower": "significantly more"}
@@ -84,18 +85,13 @@ def _is_certain(comparison: Comparison, explanation: Explanation) -> bool:
     return comparison.verdict.result == "inconclusive" and explanation.gpu_work.word in CERTAIN
 
 
-def _path(explanation: Explanation, first: str) -> str:
+def _path(explanation: Explanation, first: str) -> list[str]:
     """The path's parts, which add up to the step as they are shown, the one of this name ``first``."""
     unit = with_decimals_of(unit_of(explanation), max(explanation.root.path) / 1000)
     path = path_us(explanation, unit)
     both = {name: path[label] for name, label in PARTS.items() if label in path}
     order = sorted((name for name in both if max(map(unit.rounded, both[name]))), key=lambda name: name != first)
-    return ", ".join(f"{name} {_change(unit, both[name])}" for name in order)
-
-
-def _change(unit: Unit, us: Iterable[float]) -> str:
-    """``28 → 29 ms``, or ``28 ms`` where both read the same."""
-    return f"{ARROW.join(dict.fromkeys(map(unit.plain, us)))} {unit.name}"
+    return [f"{name} {_once(*map(unit.plain, both[name]))}" for name in order]
 
 
 def _is_hidden(explanation: Explanation, gpu_ns: list[float]) -> bool:
@@ -118,6 +114,6 @@ def _overlaps(explanation: Explanation, gpu_ns: list[float], limits: Pair[Limit]
     return any(ns > (limit.gpu_busy + thresholds.NO_DIFFERENCE) * period for ns, period, limit in sides)
 
 
-def _once(control: float, test: float) -> str:
-    """Both sides' part, or one where they read the same."""
-    return percent(test) if percent(control) == percent(test) else percents(control, test)
+def _once(control: str, test: str) -> str:
+    """``28 → 29``, or ``28`` where both read the same."""
+    return ARROW.join(dict.fromkeys((control, test)))

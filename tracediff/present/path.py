@@ -160,15 +160,8 @@ class ReadPath(Struct, frozen=True):
         return bool(part.rows) or is_visible(part.rest.own, self.unit)
 
     def name_of(self, part: PathPart) -> str:
-        """What a part is called after ``critical path:``."""
+        """What a part is called."""
         return {GPU: "GPU", HOST: "other host time" if OPERATORS in self.parts else HOST}.get(part.label, part.label)
-
-    def with_time(self, part: PathPart) -> str:
-        """The same with its time on the path, if that is another than in all: ``GPU 33.4 → 110.7``."""
-        on_path, in_all = part.times.path, part.times.every
-        apart = max(abs(us - every) for us, every in zip(on_path, in_all, strict=True))
-        time = f" {ARROW.join(map(self.unit.plain, on_path))}" if apart >= 1.5 * self.unit.digit else ""  # or rounding
-        return f"{self.name_of(part)}{time}"
 
     @property
     def is_split(self) -> bool:

@@ -22,7 +22,7 @@ from tracediff.explain.reasons import changed_input_of
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
 from tracediff.pair import Pair
-from tracediff.present.explanation_lines import PATH, UNCLEAR, because
+from tracediff.present.explanation_lines import UNCLEAR, because
 from tracediff.present.path import Times, cause_rows, exposures, is_visible, read_path, together, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -98,7 +98,7 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
     explanation = comparison.explanation
     if explanation is None:
         return []
-    name, effect = name.removeprefix(PATH).removesuffix(UNCLEAR), f"effect on the {explanation.period}"
+    name, effect = name.removesuffix(UNCLEAR), f"effect on the {explanation.period}"
     unit, own = unit_of(explanation), {id(row.cause): row.times for row in read_path(explanation).rows}
     for cause, times in ((row.cause, row.times) for row in cause_rows(explanation)):
         if _is_called(cause.label, name) or _is_called(cause.label.removesuffix(ON_THE_HOST), name):
@@ -118,7 +118,7 @@ def _of_the_path(comparison: Comparison, explanation: Explanation, name: str, mo
         return [f"{name}: {unit.change(*step.path)}", *of_parts]
     for part in path.parts.values():
         node, name_of_part = explanation.root.children[part.label], path.name_of(part)
-        names = name_of_part, path.with_time(part), part.label, part.work, f"{part.label} time"
+        names = name_of_part, part.label, part.work, f"{part.label} time"
         if any(_is_called(each, name) for each in names):
             head = f"{name_of_part}: {unit.change(*part.times.every)}, {effect} {_effect(unit, part.times)}"
             return [head, *_parts(comparison, node, unit, most)]

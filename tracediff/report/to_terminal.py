@@ -24,7 +24,7 @@ from tracediff.formatting import ARROW, change, counts, time_unit
 from tracediff.pair import Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import explanation_table, in_room
+from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
@@ -268,7 +268,6 @@ def explanation(
     room_aside = width - label_width - others - GAP
     has_room = room_aside >= len(closing)
     of_label = label_width - (1 + max(levels)) * INDENT
-    labels = [in_room(label, of_label) for label in labels]
     short = labels if most is None else shortened_pairs(labels, of_label)
     by_size = sorted(lines, key=lambda line: -abs(line.delta_us))[:detailed]
     row = partial(_row, label_width, widths)
