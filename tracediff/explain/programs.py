@@ -129,9 +129,7 @@ Differing = dict[str, tuple[float, float]]
 
 
 def differing_calls(trees: Trees) -> Differing:
-    """Of the outermost operators, without those of which there are as many, within others or not; or where all of these
-    agree, of those inside them.
-    """
+    """Of operators of which there are not as many, in no other and in all; or where all the outermost agree, in all."""
     count, total_ns = Counter[str](), Counter[str]()
     for tree in trees:
         for call in tree.calls:
@@ -139,7 +137,7 @@ def differing_calls(trees: Trees) -> Differing:
                 count[call.label] += call.count
                 total_ns[call.label] += call.total
     outermost, every = (_differing(*(operators(tree, which) for tree in trees)) for which in (OUTERMOST, EVERY))
-    both = {name: numbers for name, numbers in outermost.items() if name in every} or every
+    both = {name: every[name] for name in outermost if name in every} or every
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items()}
     by_cost = sorted(cost, key=lambda name: (-cost[name], name))
     more = [next((name for name in by_cost if sign * (both[name][1] - both[name][0]) > 0), "") for sign in (-1, 1)]

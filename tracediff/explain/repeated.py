@@ -30,6 +30,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
     Attributes:
         name: of it. raw_name: of an annotation as recorded. path: of modules their class and those around it.
         numbers: how often it is called per step, or how many modules there are.
+        work: ns of the work within it, on the comparison's scale.
         factor: of modules, how many times as many operator calls they make; 1 where there are more of them.
     """
 
@@ -37,6 +38,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
     raw_name: str = ""
     path: ModulePath = ()
     numbers: Pair[float]
+    work: Pair[int]
     factor: float = 1.0
 
     @property
@@ -60,6 +62,13 @@ class Repeated(Struct, frozen=True, kw_only=True):
             return f"{self.often}, each as long"
         return f"{self.often}, each {pace(each, f', {times(each)} × as long').removeprefix(', ')}"
 
+    def may_be_why(self, way: int, whole: Pair[int]) -> bool:
+        """Whether the step may change this ``way`` because of it: more calls make none shorter, and what changes of the
+        ``whole`` work is mostly within them.
+        """
+        sign = 1 if self.more > 1 else -1
+        return sign * way >= 0 and sign * self.work.delta >= thresholds.MOSTLY * abs(whole.delta)
+
     @property
     def setting(self) -> str:
         """``calling AdamW.step 1 instead of 4 times``."""
@@ -81,19 +90,17 @@ def repeated_of(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) 
     more, and in which modules it makes all operator calls several times as often.
     """
     least = thresholds.WORTH_A_LINE * max(comparison.step_time.period)
-    return [
-        *_annotations(comparison, least),
-        *(
-            Repeated(
-                name=_in_place(path, classes, factor),
-                path=path,
-                numbers=Pair(*map(float, numbers)),
-                factor=factor,
-            )
-            for path, numbers, factor in repeated_modules(*classes)
-            if factor == 1 or max(work_in(comparison.trees, path)) >= least
-        ),
+    modules = [
+        Repeated(
+            name=_in_place(path, classes, factor),
+            path=path,
+            numbers=Pair(*map(float, numbers)),
+            work=work_in(comparison.trees, path),
+            factor=factor,
+        )
+        for path, numbers, factor in repeated_modules(*classes)
     ]
+    return [*_annotations(comparison, least), *(one for one in modules if one.factor == 1 or max(one.work) >= least)]
 
 
 def _in_place(path: ModulePath, classes: tuple[ClassCalls, ClassCalls], factor: float) -> str:
@@ -104,14 +111,13 @@ def _in_place(path: ModulePath, classes: tuple[ClassCalls, ClassCalls], factor: 
     return f"{path[-1]} in {path[-2] if factor == 1 else path[0]}"
 
 
-def facts_of_repeated(repeated: Sequence[Repeated], basis: str, way: int) -> list[Fact]:
-    """repeated: what is called more or less often per ``basis``, the largest first; the verdict says the first that may
-    be why the step changes this ``way``, see `Verdict`: more calls make none shorter.
-    """
+def facts_of_repeated(repeated: Sequence[Repeated], comparison: Comparison) -> list[Fact]:
+    """repeated: what is called more or less often, the largest first; the verdict says the first that may be why."""
+    way, whole = comparison.verdict.way, comparison.work.time
     facts = []
     for one in repeated[: bounds.EXAMPLES]:
-        more, period = "more" if one.more > 1 else "less", "" if one.path else f" {basis}"
-        setting = one.setting if (one.more - 1) * way >= 0 else ""
+        more, period = "more" if one.more > 1 else "less", "" if one.path else f" {comparison.basis}"
+        setting = one.setting if one.may_be_why(way, whole) else ""
         facts.append(Fact(REPEATED, f"called {more} often: {one.name} {one.often}{period}", setting=setting))
     return facts
 
@@ -142,7 +148,7 @@ def _annotations(comparison: Comparison, least: float) -> list[Repeated]:
         work = Pair(works[0][op.raw_name], works[1][op.raw_name])
         change = max(abs(op.total.delta), abs(work.delta))
         if change >= least or name.endswith(STEP):
-            one = Repeated(name=name, raw_name=op.raw_name, numbers=numbers)
+            one = Repeated(name=name, raw_name=op.raw_name, numbers=numbers, work=work)
             alike[numbers].append((change, abs(work.delta), one))
     return [
         _of_most_work(same) for same in sorted(alike.values(), key=lambda same: -max(change for change, *_ in same))

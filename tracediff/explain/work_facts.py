@@ -111,7 +111,7 @@ def facts_of(
             leaves, comparison
         )
     is_same = SAME_CALLS in codes  # whatever module each call is charged to
-    repetitions = facts_of_repeated(repeated, comparison.basis, comparison.verdict.way)
+    repetitions = facts_of_repeated(repeated, comparison)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     codes |= {fact.code for fact in (*repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call
