@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import compress
 from math import log
 from operator import not_, truth
@@ -63,8 +63,6 @@ IN_OTHERS = {
 }
 """What others are called where "other" and the name of the whole would say something else."""
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED, OTHER_CALLERS)
-MANY_PARTS = (*HOST_CALLS, PYTHON)
-"""What is one line unless one part of it changed: its parts are too many, and too short, to be lines."""
 
 
 class Line(Struct, frozen=True):
@@ -122,7 +120,8 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
         return [Line(inner, call), *_others(node, [call], inner)]
     if len(children) == 1:
         return _cut(children[0], scale, inner)
-    counting = [child for child in children if child.depth == 1 or _is_worth_a_line(child, scale)]
+    large = _of_one_way(node) if node.label in HOST_CALLS else children
+    counting = [child for child in large if child.depth == 1 or _is_worth_a_line(child, scale)]
     if not counting or (
         node.label not in ALWAYS_SPLIT
         and node.agrees
@@ -131,6 +130,28 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
     ):
         return [Line(trail, node)]
     return [*(line for child in counting for line in _cut(child, scale, inner)), *_others(node, counting, inner)]
+
+
+def _of_one_way(node: Node) -> list[Node]:
+    """The operators that take longer, if one of them is most of that, and those that take less time likewise, however
+    much cancels, but for the way of less change where all change alike: their calls are too many, and too short.
+    """
+    out: list[Node] = []
+    ways = ([child for child in node.children.values() if sign * child.work > 0] for sign in (1, -1))
+    for moved in sorted(ways, key=lambda some: -max((abs(child.work) for child in some), default=0)):
+        largest = max(moved, key=lambda child: abs(child.work), default=node)
+        is_of_one = abs(largest.work) >= thresholds.MAIN_PART * sum(abs(child.work) for child in moved)
+        is_alike = bool(out) and len(moved) > 1 and _is_uniform(moved)
+        out += moved if is_of_one and not is_alike and largest.label != node.label else []
+    return out
+
+
+def _is_uniform(nodes: Iterable[Node]) -> bool:
+    """Whether all change by the same part of their time, but for a small part of what they change by."""
+    sizes = [(node.work, float(node.total.sum())) for node in nodes]
+    part = sum(work for work, _ in sizes) / sum(ns for _, ns in sizes)
+    off = sum(abs(work - part * ns) for work, ns in sizes)
+    return off <= thresholds.UNIFORM * sum(abs(work) for work, _ in sizes)
 
 
 def _others(node: Node, lines: Sequence[Node], trail: tuple[str, ...]) -> list[Line]:
@@ -179,15 +200,14 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
         return is_large and _part_of(("speed",), others) < thresholds.MOSTLY
     if node.depth == 1 and node.label in (GPU, OPERATORS):
         return False
-    if node.label in MANY_PARTS or PYTHON in trail:
+    if node.label in HOST_CALLS:
+        return False
+    if PYTHON in (*trail, node.label):  # where a function with another name is another part
         return not is_of_one
     if not node.total.all():  # one side has none of it
         return True
-    if len(counting) > 1 and (effect == "speed" or not is_of_one):  # else the name of the one says more
-        predicted = node.work / float(node.total.sum())
-        off = sum(abs(child.work - predicted * float(child.total.sum())) for child in children)
-        if off <= thresholds.UNIFORM * movement:
-            return True
+    if len(counting) > 1 and (effect == "speed" or not is_of_one) and _is_uniform(children):
+        return True  # else the name of the one says more
     return not is_of_one and abs(largest.work) < thresholds.LARGEST_CHILD * movement
 
 

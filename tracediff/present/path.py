@@ -100,9 +100,17 @@ class PathPart(Struct, frozen=True, kw_only=True):
 
     def beside(self, us: float) -> str:
         """How much of a change of ``us`` runs beside the other part of the path; empty if nothing of it has to."""
-        reach, other = self.reach[us > 0], f"{HOST} work" if self.label == GPU else GPU
-        part = "mostly" if reach < thresholds.MOSTLY else "partly"
-        return f"{part} beside {other}" if reach < 1 - thresholds.WORTH_A_LINE else ""
+        part = "mostly" if self.reach[us > 0] < thresholds.MOSTLY else "partly"
+        return f"{part} beside {self.other}" if self.reach[us > 0] < 1 - thresholds.WORTH_A_LINE else ""
+
+    @property
+    def other(self) -> str:
+        """What works beside it."""
+        return f"{HOST} work" if self.label == GPU else "GPU work"
+
+    def grew_with_other(self, us: float) -> bool:
+        """Whether ``us`` of exposure are its own work that changed so, beside the other part's, which did so, too."""
+        return bool(self.beside(us)) and us * self.times.every.delta > 0 and abs(self.times.every.delta) >= abs(us)
 
     @property
     def work(self) -> str:
@@ -235,6 +243,9 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[StepPart]:
     more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
     if wait := wait_of(facts, change):
         exposed = [StepPart(FOR_GPU, change, wait)]
+    elif both := next((part for part in path.exposed if part.grew_with_other(change)), None):
+        what = f"{both.label} and {both.other}, both {'longer' if change > 0 else 'shorter'}"
+        exposed = [StepPart(what, change, both.times.in_all(unit), (both.label,))]
     elif more and less:
         nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
         what = ", ".join(filter(None, (path.parts[part.chain[0]].mostly for part in more)))
