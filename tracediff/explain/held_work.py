@@ -17,14 +17,12 @@ from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import Op
 from tracediff.explain.called import function_of, is_own_name
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, is_operator, modules_around
-from tracediff.explain.repeated import Repeated
+from tracediff.explain.repeated import OPTIMIZERS, Repeated
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair, total
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
 
-OPTIMIZERS = "Optimizer.step#"
-"""Before the names of steps of optimizers."""
 OPERATOR = "::"
 """In the names of operators."""
 Holder = Callable[[Item], str]

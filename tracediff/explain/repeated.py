@@ -19,7 +19,10 @@ from tracediff.explain.programs import ClassCalls, ModulePath, class_of, modules
 from tracediff.explain.tree import Node
 from tracediff.formatting import count, counts, plural, times
 from tracediff.pair import Pair
+from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
 
+OPTIMIZERS = "Optimizer.step#"
+"""Before the names of steps of optimizers."""
 STEP = ".step"
 """After the class of an optimizer, in the annotation of what it does."""
 
@@ -145,7 +148,8 @@ def _annotations(comparison: Comparison, least: float) -> list[Repeated]:
         numbers = Pair(*(number / tree.denominator for number, tree in zip(op.count, trees, strict=True)))
         if op.category != ANNOTATION or not all(numbers) or isclose(*numbers):
             continue
-        work = Pair(works[0][op.raw_name], works[1][op.raw_name])
+        place = PHASES[OPTIMIZER] if op.raw_name.startswith(OPTIMIZERS) else op.raw_name
+        work = Pair(works[0][place], works[1][place])
         change = max(abs(op.total.delta), abs(work.delta))
         if change >= least or name.endswith(STEP):
             one = Repeated(name=name, raw_name=op.raw_name, numbers=numbers, work=work)
@@ -163,12 +167,12 @@ def _of_most_work(alike: Sequence[tuple[float, int, Repeated]]) -> Repeated:
 
 
 def work_below(tree: CallTree) -> Counter[str]:
-    """Annotation → time of the work below it, over the denominator of ``tree``."""
+    """Annotation, or phase → time of the work below it, over the denominator of ``tree``."""
     time: Counter[str] = Counter()
     for work in tree.work:
         node = work.node
         while node >= 0:
             call = tree.calls[node]
-            time[call.name] += work.ns * (call.kind == "annotation")
+            time[call.name] += work.ns * (call.kind in ("annotation", "phase"))
             node = call.parent
     return time
