@@ -323,8 +323,8 @@ def _finish(node: Node, may_replace: bool = True) -> None:
     """Add up what is below ``node``; what only one side has there replaced what only the other has."""
     if not node.children:
         return
-    # what begins later, another function, or what is called by name replaces nothing
-    may_replace &= node.label not in (QUEUE, PYTHON, OTHER_CALLERS)
+    # what begins later, another function, what is called by name, or one event of many replaces nothing
+    may_replace &= node.label not in (QUEUE, PYTHON, OTHER_CALLERS, SINGLES)
     for child in node.children.values():
         _finish(child, may_replace)
     if node.depth > 1 and may_replace:
