@@ -14,6 +14,7 @@ from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import (
     AS_OFTEN,
     CHANGED_MODULES,
+    FIRST_DIMENSION,
     HOST_SPEED,
     NEW_WAIT,
     ONE_SIDED_CALLS,
@@ -97,13 +98,15 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
 
 
 def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -> bool:
-    """Whether the verdict says all that is called on one side only, or more often, ``why`` what is waited for, or
-    another fact of which modules, or of what calls in them, there are more.
+    """Whether the verdict says of which batch it is, and all that is called on one side only, or more often, ``why``
+    what is waited for, or another fact of which modules, or of what calls in them, there are more.
     """
     if fact.code in (AS_OFTEN, CHANGED_MODULES):
         return any(other.code == REPEATED for other in explanation.facts)
     if fact.code == NEW_WAIT:
         return as_wait(fact) in why
+    if fact.code == FIRST_DIMENSION:
+        return fact.setting in verdict.difference
     if fact.code == REPEATED:
         causes = (cause.label for cause in explanation.causes if OTHER_CALLERS in cause.chain and cause.label in why)
         is_cause = any(f": {name} " in fact.text for name in causes)
