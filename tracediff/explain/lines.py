@@ -38,7 +38,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import ARROW, counts_of, multiple, percent, plural, times
-from tracediff.profile.kernels.families import COMMUNICATION, OTHER
+from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION, OTHER
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import is_communication, is_host_collective
 
@@ -297,6 +297,8 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
             says_all = ARROW in label or COPIED in label
             return label if says_all else f"{label} {noun}" if trail[1] == OTHER else f"{label} ({trail[1]})"
         return f"{trail[1]} {noun}" + ("" if label == "kernels" else f" in {label}")
+    if AUTOGRAD_NODE.match(label.split("(")[0]):  # which is no work of the operators that it calls
+        return f"{label} itself"
     if "::" not in trail[2]:  # kernels without one, whose names may have namespaces
         return f"{trail[1]}: {label}"
     if "::" in label.split("(")[0]:
