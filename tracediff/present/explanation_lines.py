@@ -31,7 +31,7 @@ from tracediff.explain.lines import OTHERS, UNKNOWN
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, Unit, plural
 from tracediff.pair import Pair
-from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, read_path, together
+from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, is_visible, read_path, together
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
@@ -180,8 +180,8 @@ def _lines_of_part(
     remainder = explanation.remainders[part.label]
     moved = [remainder.longer_us, remainder.shorter_us, *(row.times.own for row in small)]
     ways = longer_and_shorter(moved, rest.own, explanation.scale_us, unit)
-    is_time = any(map(unit.rounded, rest.every if lines else rest.path))  # without which the times do not add up
-    return [*lines, *([_of_times(name, rest, ways)] if is_time else [])]
+    is_needed = is_visible(rest.own, unit) if lines else any(map(unit.rounded, rest.path))  # so that effects add up
+    return [*lines, *([_of_times(name, rest, ways)] if is_needed else [])]
 
 
 def _leading_first(causes: Sequence[WhyRow]) -> list[WhyRow]:
