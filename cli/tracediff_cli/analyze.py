@@ -114,7 +114,9 @@ def _hta_tables(traces: TraceSet, names: list[str], top: int | None) -> list[Tab
 @load_options(table_help='Include this table in the snapshot, such as launches (repeatable; "all" for every table).')
 @option(
     "-o",
+    "--out",
     "--output",
+    "output",
     type=OutputFile(),
     required=True,
     help="Write the snapshot to this file, such as base.tdprof.gz (- is standard output).",

@@ -47,7 +47,7 @@ def explain(
     \b
     Examples:
       tracediff explain old/ new/ layer_norm
-      tracediff explain old/ new/ "operators on the host"
+      tracediff explain old/ new/ "the same operator calls"
       tracediff explain old/ new/ cudaStreamSynchronize --events
     """
     if events:

@@ -49,6 +49,7 @@ history.command_class = GroupedCommand
 @one_set
 @option(
     "-o",
+    "--out",
     "--output",
     "place",
     type=OutputFolder(),

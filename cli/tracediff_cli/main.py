@@ -38,9 +38,24 @@ def _run() -> int:
     except click.exceptions.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
-        error.show()
-        return 2
+        raise _in_one_line(error) from None
     return code
+
+
+def _in_one_line(error: click.ClickException) -> Exception:
+    """What click would tell in several lines."""
+    from click import NoSuchOption
+
+    from tracediff.errors import TracediffError, did_you_mean
+
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "tracediff"
+    message, remedy = error.format_message().rstrip("."), f"see {path} --help"
+    if isinstance(error, NoSuchOption) and context:
+        message = f"no such option '{error.option_name}'"
+        remedy = did_you_mean(error.option_name, [name for p in context.command.params for name in p.opts], remedy)
+    subject = path.partition(" ")[2] or "command line"
+    return TracediffError(subject, message[:1].lower() + message[1:], remedy)
 
 
 def _complete(cli: click.Command, instruction: str) -> int:

@@ -110,12 +110,16 @@ def test_the_explanation_is_that_of_the_document(diff):
     assert lines[-1].startswith("step ")
 
 
-def test_the_tree_of_the_explanation_is_a_frame_that_adds_up(diff):
+def test_the_lines_of_the_explanation_are_a_frame_that_adds_up(diff):
     frame = diff.explanation.to_frame()
-    effects = ["presence", "amount", "speed", "time", "exposure"]
-    assert (frame[effects].sum(axis=1) - frame["delta_us"]).abs().max() < 0.01
-    assert frame["delta_us"].iloc[0] == pytest.approx(diff.explanation.change_us)
-    assert frame.loc[frame["depth"] == 1, "delta_us"].sum() == pytest.approx(diff.explanation.change_us)
+    *rows, step = frame.itertuples()
+    assert (step.label, step.effect_us) == ("step", pytest.approx(step.test_us - step.control_us))
+    assert sum(row.effect_us for row in rows if row.level == 0) == pytest.approx(step.effect_us)
+    printed = str(diff.explanation)
+    assert all(row.label in printed for row in rows)
+    tree = diff.explanation.to_dict()["tree"]
+    assert sum(tree["effects"].values()) == pytest.approx(tree["delta_us"])
+    assert sum(part["delta_us"] for part in tree["children"]) == pytest.approx(diff.explanation.change_us)
 
 
 def test_what_is_not_tested_is_no_number(tmp_path):

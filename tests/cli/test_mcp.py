@@ -137,7 +137,7 @@ def test_the_answers_used_last_are_kept(vit, monkeypatch):
         ("compare", {**PAIR, "tabel": "x"}, "compare: unknown argument 'tabel'; did you mean table?"),
         ("compare", {**PAIR, "html": "out"}, "compare: unknown argument 'html'; arguments: control, test, by"),
         ("compare", {**PAIR, "by": "modul"}, "Did you mean module?"),
-        ("compare", {**PAIR, "top": -1}, "Invalid value for '--top'"),
+        ("compare", {**PAIR, "top": -1}, "invalid value for '--top'"),
         ("compare", {**PAIR, "top": {}}, "compare: top is neither a text nor a number"),
         ("compare", {**PAIR, "rank": ["1"] * 101}, "compare: rank has more than 100 values; give fewer"),
         ("compare", {**PAIR, "rank": ["1" * 1001]}, "compare: rank has more than 1,000 characters"),

@@ -72,6 +72,20 @@ def test_every_bad_input_is_one_line_with_file_reason_and_remedy(tmp_path):
         assert "; " in line.partition(reason)[2]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("compare",), "compare: missing argument 'CONTROL'; see tracediff compare --help"),
+        (("compare", "a", "b", "--tpo", "3"), "compare: no such option '--tpo'; did you mean --top or --step?"),
+        (("compare", "a", "b", "--csv", "c"), "compare: no such option '--csv'; see tracediff compare --help"),
+        (("comp",), "command line: unknown command 'comp'; did you mean compare?; see tracediff --help"),
+    ],
+)
+def test_every_wrong_argument_is_one_line(arguments, said):
+    result = tracediff(*arguments)
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"tracediff: error: {said}\n")
+
+
 def test_debug_shows_the_traceback(tmp_path):
     result = tracediff("--debug", "compare", good(tmp_path), tmp_path / "missing.json")
     assert "Traceback" in result.stderr

@@ -197,6 +197,16 @@ def test_frames_that_the_commits_do_not_have_are_of_no_line(tmp_path):
     assert (found.touching, found.unplaced) == ((), 1.0)
 
 
+def test_without_lines_the_changed_code_is_unknown(tmp_path):
+    (tmp_path / "code").mkdir()
+    code = Code(tmp_path / "code", FILES, {"model.py": MODEL.replace("x @ x", "x @ x @ x")})
+    for side, took in (("a", 50), ("b", 90)):
+        write(tmp_path / side / "rank0.json", document([step(1, 0, 100), op("aten::mm", 12, took)]))
+    sides = load_sets([str(tmp_path / side) for side in "ab"])
+    sentence = changed_code_sentence(with_changed_code(compare_sets(*sides), code.folder, code.commits))
+    assert sentence.startswith("changed lines: unknown, no line of code was recorded: record with_stack=True")
+
+
 def test_one_file_name_twice_is_told_apart_by_its_functions_or_not_at_all(tmp_path):
     edits = {"model.py": MODEL.replace("x @ x", "x @ x @ x")}
     code, _ = explained(tmp_path, edits, {**FILES, "copy_of_model.py": MODEL}, took=90)

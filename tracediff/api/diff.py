@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property, partial
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from tracediff.formatting import plural
 from tracediff.pair import Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import CHANGES, FRAME, FUSIONS, GROUPS, OPS, STATES, SUMS, RowSchema
+from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.setting import side_names
 from tracediff.report import rows
 from tracediff.report.explain import explain
@@ -297,13 +298,17 @@ class Why:
         return self._document
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per node of the tree, parents before children: depth, label, kind, control_us and test_us (all of its
-        time), path_control_us and path_test_us (on the critical path), delta_us (their difference, a part of the step's
-        change), and the effects that this is the sum of, in µs per step.
+        """The rows that ``print(why)`` shows, with its precision: level (rows of level 1 are parts of the last one of
+        level 0), label, what (happened), control_us and test_us (in all; NaN of what is only exposed), effect_us; the
+        last one is the step. In µs per step; exact numbers, and all parts, are in ``causes`` and ``to_dict()["tree"]``.
         """
         import pandas as pd
 
-        return pd.DataFrame(list(_rows(self._document["tree"], 0)))
+        table = explanation_table(self.explanation)
+        rows = [*table.rows, (0, replace(table.total, because=""))]
+        names = "level", "label", "what", "control_us", "test_us", "effect_us"
+        cells = ((level, line.label, line.because, *(line.every or (nan, nan)), line.delta_us) for level, line in rows)
+        return pd.DataFrame(cells, columns=names)
 
     def __str__(self) -> str:
         from tracediff.report.to_terminal import show_explanation
@@ -312,10 +317,3 @@ class Why:
 
     def __repr__(self) -> str:
         return f"<Why {self.change_us:+,.1f} µs per step: {plural(len(self.causes), 'cause')}>"
-
-
-def _rows(node: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
-    names = ("label", "kind", "control_us", "test_us", "path_control_us", "path_test_us", "delta_us")
-    yield {"depth": depth, **{name: node[name] for name in names}, **node["effects"]}
-    for child in node["children"]:
-        yield from _rows(child, depth + 1)

@@ -24,6 +24,7 @@ from tracediff.explain.leaves import (
     HOST_CALLS,
     MIXED,
     NOT_RECORDED,
+    ONE,
     OPERATORS,
     OTHER_CALLERS,
     OTHER_CALLS,
@@ -37,7 +38,7 @@ from tracediff.explain.leaves import (
     Leaves,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, counts_of, multiple, percent, plural, times
+from tracediff.formatting import ARROW, count, counts_of, multiple, percent, plural, times
 from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION, OTHER
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import is_communication, is_host_collective
@@ -236,7 +237,10 @@ def label_of(line: Line) -> str:
     if label == OTHERS:
         whole = label_of(Line(trail[:-1], Node(trail[-1], len(trail))))
         return IN_OTHERS.get(trail[-1], f"other {whole.removeprefix('other ')}")
-    if not trail or SINGLES in trail:
+    if SINGLES in trail:
+        number = float(line.node.count.max())
+        return f"{count(number)} {label.removeprefix(ONE)}" if label.startswith(ONE) and number > 1 else label
+    if not trail:
         return "host time" if label == HOST else label
     if trail[0] in (GPU, OPERATORS, MIXED):
         return _work_label(trail, label)

@@ -157,7 +157,7 @@ def read(where: str) -> tuple[list[TraceSet], list[str]]:
             unread.append(str(error))
     if not entries:
         reason = f"no entry can be read ({unread[0]})" if unread else "has no entries"
-        raise TracediffError(display_path(where), reason, "add sets with `tracediff history add SET --output HIST`")
+        raise TracediffError(display_path(where), reason, "add sets with `tracediff history add SET --out HIST`")
     return entries, unread
 
 

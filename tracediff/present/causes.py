@@ -295,8 +295,8 @@ def profiled_steps(comparison: Comparison) -> str:
     """What the profiled steps take that the explanation is of, where the verdict is of those without the profiler."""
     if comparison.believed_unprofiled is None or (comparison.explanation and not comparison.explanation.profiled):
         return ""
-    medians = change(*comparison.verdict.medians)
-    return f"profiled steps (median {medians}; the profiler adds {added_share(comparison)})"
+    means = change(*(ns / 1000 for ns in comparison.explanation.root.path)) if comparison.explanation else ""
+    return f"profiled steps (mean {means}; the profiler adds {added_share(comparison)})"
 
 
 def added_share(comparison: Comparison) -> str:

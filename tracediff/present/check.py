@@ -136,6 +136,11 @@ def reasons(gate: Gate) -> list[tuple[Judged, str]]:
     return [] if gate.stopping else [(judged, text) for judged in not_passed(gate) if (text := reason(judged))]
 
 
+def result(gate: Gate, judged: Judged) -> str:
+    """The result of a limit, in words."""
+    return "not judged" if gate.stopping else judged.result
+
+
 def not_passed(gate: Gate) -> list[Judged]:
     """The limits that did not pass, the worst first."""
     order = {REGRESSION: 0, INCONCLUSIVE: 1, WAIVED: 2}

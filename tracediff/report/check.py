@@ -31,6 +31,7 @@ from tracediff.present.check import (
     interval,
     not_passed,
     reasons,
+    result,
     row_subject,
     sentence,
     subject,
@@ -79,8 +80,8 @@ def _table(gate: Gate) -> Table:
         column.no_wrap = False
     for judged in gate.judged:
         changed = "\n".join(part for part in (change(judged), interval(judged)) if part)
-        result = Text(judged.result, style=STYLES[judged.result])
-        table.add_row(Text(printable(f"  {row_subject(judged)}")), *figures(judged), changed, bound(judged), result)
+        decision = Text(result(gate, judged), style=STYLES[judged.result])
+        table.add_row(Text(printable(f"  {row_subject(judged)}")), *figures(judged), changed, bound(judged), decision)
     return table
 
 
@@ -118,7 +119,7 @@ def _limits(gate: Gate) -> list[str]:
     rows = [
         [
             *(escaped(row_subject(judged)), *figures(judged), change(judged), interval(judged), bound(judged)),
-            f"{SIGNS[judged.result]} {judged.result}",
+            f"{SIGNS[judged.result]} {result(gate, judged)}",
         ]
         for judged in limits[: bounds.COMMENT_LIMITS]
     ]

@@ -151,6 +151,7 @@ def _parts(comparison: Comparison, node: Node, unit: Unit, most: int) -> Iterato
         parts.append((label, Times(Pair(*map(float, child.path / 1000)), Pair(*map(float, child.total / 1000)))))
     parts.sort(key=lambda part: -abs(part[1].delta))
     largest = [part for part in parts if is_visible(part[1].delta, unit)][:most]
+    yield from ["  change on the critical path, exposed or itself:"] if largest else []
     yield from (_part(unit, label, times, times.delta) for label, times in largest)
     if largest and len(largest) < len(parts):
         others = parts[len(largest) :]

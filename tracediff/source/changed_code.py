@@ -94,6 +94,7 @@ Places = dict[str, Place]
 """``model.py(12): forward``, LOADING or UNPLACED → what runs for it."""
 Sides = tuple[Places, Places]
 """Of control and of test."""
+NO_LINES = "no line of code was recorded: record with_stack=True, or collect --detail structure"
 SETTINGS = frozenset(
     ("backends", "environ", "set_num_threads", "set_float32_matmul_precision", "use_deterministic_algorithms")
 )
@@ -112,6 +113,8 @@ def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
     changed = revisions.changed
     python = [file for file in changed if file.path.endswith(".py")]
     places = _places(comparison, explanation.leaves, 0), _places(comparison, explanation.leaves, 1)
+    if revisions.commits[0] != revisions.commits[1] and not any(side.keys() - {LOADING, UNPLACED} for side in places):
+        return ChangedCode(commits=revisions.commits, note=NO_LINES)
     program = _Program(revisions, places, python)
     work = program.work(places)
     changed_work = {keys: own for keys, own in work.items() if own.has_changed}

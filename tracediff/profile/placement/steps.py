@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from tracediff.arrays import MISSING, Int64, Spans, last_up_to, marked, sorted_by
@@ -110,7 +112,8 @@ def _marked(trace: Trace, marker: str) -> Steps:
     annotations = trace.complete((cat.ANNOTATION,))
     rows = trace.rows_named(lambda name: first_found((marker,), name, "--step-marker") is not None, annotations)
     if not len(rows):
-        remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
+        names = [trace.names[name] for name, _ in Counter(trace.name[annotations].tolist()).most_common()]
+        remedy = f"the annotations are {shortened(names)}" if names else "it has no annotations"
         raise TracediffError(trace.file, f"no annotation matches the step marker {quoted(marker)}", remedy)
     rows = sorted_by(rows, trace.dur, trace.ts)
     return Steps(*trace.spans(rows), np.arange(len(rows)), rows)
