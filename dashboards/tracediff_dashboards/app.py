@@ -28,6 +28,7 @@ INDEX = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{%title%}</title>
 <link rel="stylesheet" href="/palette.css">
+<link rel="stylesheet" href="/tables.css">
 <link rel="stylesheet" href="/flame.css">
 <script src="/numbers.js"></script>
 <script src="/flame.js"></script>
@@ -85,7 +86,8 @@ class Dashboard:
         self.app.server.add_url_rule("/upload", "upload", self.store_dropped, methods=["POST"])
         self.app.server.add_url_rule("/merged-step", "merged-step", self.send_merged_step)
         self._serve("palette.css", palettes(), "text/css")
-        self._serve("flame.css", resource("flame.css"), "text/css")
+        for style in ("tables.css", "flame.css"):
+            self._serve(style, resource(style), "text/css")
         for script in ("numbers.js", "flame.js", "perfetto.js", "timeline.js"):
             self._serve(script, resource(script), "text/javascript")
         protect(self.app, host, token)

@@ -16,6 +16,7 @@ PATHS = [
     "/",
     "/changes",
     "/palette.css",
+    "/tables.css",
     "/numbers.js",
     "/assets/dashboard.css",
     "/_dash-layout",

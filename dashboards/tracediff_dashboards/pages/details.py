@@ -166,7 +166,7 @@ def _call_sites(call_sites: Sequence[CallPlace], context: PageContext) -> list[A
         shapes = [html.Br(), html.Code(components.name(place.shapes))] if place.shapes else []
         where = html.Div([*stack, *shapes], className="stack")
         rows.append([where, counts(*place.count.map(number)), change(*place.time.map(us))])
-    table = components.table(["call stack and shapes", "count", "time"], rows, kind="sums narrow")
+    table = components.table(["call stack and shapes", "count", "time"], rows, kind="sums wide")
     return [head, table, *_more(call_sites, bounds.MEMBERS, "more call sites")]
 
 

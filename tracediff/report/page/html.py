@@ -48,6 +48,7 @@ WORK_TITLES = {
 """The lists of all work, as the report and the dashboard call them."""
 PLOTLY = "plotly.min.js"
 """The part of plotly.js that draws the pages' charts: `make plotly`."""
+STYLES = ("page.css", "tables.css", "flame.css")
 SCRIPTS = ("numbers.js", "flame.js", "perfetto.js", "timeline.js", "page.js")
 
 
@@ -127,7 +128,7 @@ def page(
         title=title,
         version=__version__,
         hashes=[sha256(plotly), sha256(script)],
-        style=Markup(resource("page.css").replace("/*palettes*/", palettes()) + resource("flame.css")),
+        style=Markup("".join(map(resource, STYLES)).replace("/*palettes*/", palettes())),
         data=packed(encoded({"charts": drawn_data, "flame": flame.data, **(data or {})})),
         trace=trace and packed(trace),
         plotly=Markup(plotly),
