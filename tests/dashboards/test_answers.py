@@ -2,6 +2,7 @@
 
 import re
 import threading
+from urllib.parse import urlsplit
 
 import pytest
 from build_trace import annotation, call, document, kernel, op, python, step, write
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from tracediff_dashboards.app import Dashboard
 from tracediff_dashboards.pages.changes import column
 from tracediff_dashboards.pages.details import details
-from tracediff_dashboards.pages.rows import table_rows
+from tracediff_dashboards.pages.rows import find_row, table_rows
 from tracediff_dashboards.pages.static import _idle, _work_link
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.sets import Sets
@@ -207,9 +208,13 @@ def test_work_that_one_side_has_says_which(tmp_path):
     assert page["why"]["op"] == "other work below the same call of {call}"
 
 
-def test_a_line_of_the_explanation_leads_to_its_row_else_to_its_family(pair):
+def test_a_line_of_the_explanation_leads_to_its_work_else_to_its_family(pair):
+    """Its matched work, whose times are the line's: those of the operator alone may have the opposite sign."""
     shown = context(pair)
-    assert "tab=ops&row=" in _work_link(shown, "groups", ("gemm", "aten::mm"))["href"]
+    place = urlsplit(_work_link(shown, "groups", ("gemm", "aten::mm"))["href"])
+    view = view_of(f"?{place.query}")
+    assert find_row(shown.comparison, view.tab, view.row).item.family == "gemm"
+    assert view.table.filters()["name"]["filter"] == "aten::mm"
     assert _work_link(shown, "groups", ("gemm", "Layer"))["href"] == f"/changes{PAIR}&family=gemm"
     assert not _work_link(shown, "groups", ("nothing", "Layer"))
     assert not _work_link(shown, "groups", ())
@@ -237,7 +242,7 @@ def test_idle_time_that_control_alone_has_is_named():
     whole = compare_sets(*sets)
     text = "".join(map(str, _idle(PageContext(whole, whole, tuple(sets), view_of(PAIR), "light"))))
     assert text.startswith(
-        "72.4 → 28.3 ms (−44.2) per step, mostly loading data; the host is mostly in Bdi('enumerate(Data"
+        "74.9 → 30.7 ms (−44.3) per step, mostly loading data; the host is mostly in Bdi('enumerate(Data"
     )
     assert text.endswith("): 36.0 → 0.0 ms (−36.0)")
 

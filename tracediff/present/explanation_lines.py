@@ -14,6 +14,7 @@ from tracediff.diff.comparison import OPERATOR
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import (
     CODE,
+    COPIED,
     GPU,
     HOST,
     HOST_CALLS,
@@ -23,15 +24,16 @@ from tracediff.explain.leaves import (
     ON_THE_HOST,
     ONE,
     OPERATORS,
+    OTHER_CALLERS,
     SHARED_CALLS,
     SINGLES,
     UNPAIRED,
 )
 from tracediff.explain.lines import OTHERS, UNKNOWN
-from tracediff.explain.tree import SINGLE
+from tracediff.explain.tree import REPLACED, SINGLE
 from tracediff.formatting import ARROW, Unit, plural
 from tracediff.pair import Pair
-from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, is_visible, read_path, together
+from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, read_path, together
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
@@ -180,8 +182,8 @@ def _lines_of_part(
     remainder = explanation.remainders[part.label]
     moved = [remainder.longer_us, remainder.shorter_us, *(row.times.own for row in small)]
     ways = longer_and_shorter(moved, rest.own, explanation.scale_us, unit)
-    is_needed = is_visible(rest.own, unit) if lines else any(map(unit.rounded, rest.path))  # so that effects add up
-    return [*lines, *([_of_times(name, rest, ways)] if is_needed else [])]
+    is_time = any(map(unit.rounded, rest.every if lines else rest.path))  # without which the times do not add up
+    return [*lines, *([_of_times(name, rest, ways)] if is_time else [])]
 
 
 def _leading_first(causes: Sequence[WhyRow]) -> list[WhyRow]:
@@ -301,13 +303,13 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     """(table, what its rows there contain) of the work of a line: family, operator or module, and kernels without an
     operator; of the host its operator, of several the category; of a single event its kernel.
     """
-    chain = cause.chain
-    if chain[0] in (GPU, OPERATORS) and chain[1:2] == (SINGLES,):
-        return IN_WORK, (chain[2].removeprefix(ONE).removesuffix(LONG),)
-    if chain[0] in (GPU, OPERATORS, MIXED) and chain[1:2] != (UNPAIRED,):
-        has_operator = "::" in "".join(chain[2:3])
-        labels = (label for label in chain[1 : 3 if has_operator else 4] if label != NO_OPERATOR)
-        return IN_WORK, tuple(label.removesuffix(ON_THE_HOST) for label in labels)
-    if chain[0] == HOST and {*chain[1:2]} & {*HOST_CALLS}:
-        return ON_HOST, chain[2:3] or (OPERATOR,)
+    part, *inner = (label.split(COPIED)[0].removesuffix(ON_THE_HOST) for label in cause.chain if label != OTHERS)
+    if part in (GPU, OPERATORS) and inner[:1] == [SINGLES]:
+        return IN_WORK, (inner[1].removeprefix(ONE).removesuffix(LONG),)
+    if part in (GPU, OPERATORS, MIXED) and inner[:1] not in ([UNPAIRED], [OTHER_CALLERS]):
+        has_operator = "::" in "".join(inner[1:2])
+        return IN_WORK, tuple(label for label in inner[: 2 if has_operator else 3] if label != NO_OPERATOR)
+    if part == HOST and {*inner[:1]} & {*HOST_CALLS}:
+        name = inner[1:2] if cause.node.note != REPLACED else []
+        return ON_HOST, tuple(name) or (OPERATOR,)
     return "", ()

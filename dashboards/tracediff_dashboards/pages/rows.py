@@ -102,6 +102,13 @@ def row_named(comparison: Comparison, name: str) -> tuple[str, str] | None:
     return ("groups", _key(_identity(longest[1], "groups"))) if longest else None
 
 
+def row_of_operator(comparison: Comparison, name: str) -> str | None:
+    """The key of the largest change of the matched work of an operator, None if it has none."""
+    of_operator = (change for change in comparison.work_changes if change.operator == name)
+    largest = max(of_operator, key=lambda change: abs(change.time.delta), default=None)
+    return _key(_identity(largest, "groups")) if largest else None
+
+
 SUMS: dict[str, Callable[[Member | Item], str]] = {
     "modules": VIEWS["module"],
     "families": VIEWS["family"],

@@ -16,14 +16,15 @@ from tracediff.formatting import change_and_delta
 from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import ON_HOST
+from tracediff.present.explanation_lines import IN_WORK, ON_HOST
 from tracediff.present.setting import side_names
-from tracediff.profile.events.step_states import GPU_STATES, state_label
+from tracediff.profile.events.step_states import BUSY_STATES, state_label
 from tracediff.report.page.html import answer, explanation, origin
 from tracediff_dashboards.pages import components, rows
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.loading import IDLE
+from tracediff_dashboards.state.view import TableLayout, where_of
 
 
 def overview(context: PageContext) -> list[Any]:
@@ -67,9 +68,13 @@ def _explanation(context: PageContext) -> list[Any]:
 
 
 def _work_link(context: PageContext, table: str, words: tuple[str, ...]) -> dict[str, str]:
-    """Attributes of a link to the row that the last of ``words`` names, else to all operators or to the work of the
-    family that the first names; none without either.
+    """Attributes of a link to the matched work of the operator that the last of ``words`` names, to the row of that
+    name, else to all operators or to the work of the family that the first names; none without either.
     """
+    if table == IN_WORK and words and (row := rows.row_of_operator(context.comparison, words[-1])):
+        contains = {"name": {"filterType": "text", "type": "contains", "filter": words[-1]}}
+        layout = TableLayout(where=where_of(contains))
+        return {"href": context.address("changes", tab="groups", row=row, table=layout)}
     place = rows.row_named(context.comparison, words[-1]) if words else None
     tab, row = place or (ON_HOST, "")
     if place or table == ON_HOST:
@@ -121,12 +126,12 @@ def _module(context: PageContext) -> tuple[str, list[Any]]:
 def _idle(context: PageContext) -> list[Any]:
     """The idle time per step, the state that is most of it on either side, and the same of what the host does."""
     whole = context.whole
-    states = [s for s in whole.step_time.states if s.name not in GPU_STATES]
+    states = [s for s in whole.step_time.states if s.name not in BUSY_STATES]
     if not any(any(s.time) for s in states):
         return ["it is not idle during a step"]
     idle = change_and_delta(*total(s.time for s in states).map(whole.us))
     state = max(states, key=lambda s: (max(s.time), min(s.time)))
-    sentence = [f"{idle} {whole.basis}, mostly {state_label(state.name)}"]
+    sentence = [f"{idle} {whole.basis}, mostly {state_label(state.name).removeprefix('idle: ')}"]
     rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows.items()]
     places = {place: total(time for _, (time, *_) in some) for place, some in group_by(rows, _host_place).items()}
     place = max(places, key=lambda name: (max(places[name]), min(places[name])), default="")
