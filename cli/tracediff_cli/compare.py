@@ -149,15 +149,22 @@ def compare(
             tables=bool(pair.loading.tables),
             verbose=verbose,
         )
-        show(comparison, console, screen, shlex.join(["tracediff", *_without_files(sys.argv[1:])]))
+        show(comparison, console, screen, _command())
     return 3 if comparison.was_refused else 0
 
 
 def page(comparison: Comparison) -> str:
     """The report as HTML, which names the command."""
+    from tracediff.present.next_command import next_command
     from tracediff.report.page.html import to_html
 
-    return to_html(comparison, command=command_line())
+    following = next_command(comparison, _command()) if "compare" in sys.argv[1:2] else None
+    return to_html(comparison, command_line(), following)
+
+
+def _command() -> str:
+    """The command line that compared the sides, for others to follow."""
+    return shlex.join(["tracediff", *_without_files(sys.argv[1:])])
 
 
 def _without_files(arguments: list[str]) -> list[str]:

@@ -111,6 +111,6 @@ def test_cautions_of_a_kind_are_a_line():
     lines = screen("hta_control", "hta_test", env={"COLUMNS": "120"})
     differences = [line.removeprefix("Not like for like: ") for line in lines if line.startswith("Not like for like")]
     assert differences == ["GPU NVIDIA A100-PG509-200 → Tesla V100-SXM2-16GB; world size 8 → 2"]
-    assert "Caution: ranks recorded 3 → 1" in lines
+    assert "Caution: recorded rank 3 → rank 1" in lines
     lines = screen("resnet50_workers0", "timesformer_h100", env={"COLUMNS": "120"})
     assert any(" calls outside data loading in both" in line for line in lines)  # the fact has the figures

@@ -60,7 +60,7 @@ SHORT = {
     "gpu": "GPU",
     "gpu-count": "GPUs per file",
     "world-size": "world size",
-    "ranks": "ranks recorded",
+    "ranks": "recorded",
     "driver": "CUDA or HIP version",
     OTHER_OPTIONS: "profiler options",
     "results": "different results",
@@ -127,7 +127,10 @@ class Reason(Struct, frozen=True):
         if self.code in ("warm-up", "compile-in-window"):
             both = zip((self.control, self.test), sides, strict=True)
             return f"{words} of {' and '.join(side for value, side in both if value not in ('', NO_FLAGS))}"
-        values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
+        control, test = self.control, self.test
+        if self.code == "ranks":  # which are numbers of ranks, not how many
+            control, test = (f"rank{'s' if ', ' in numbers else ''} {numbers}" for numbers in (control, test))
+        values = f" {control} → {test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 
 

@@ -52,11 +52,11 @@ STYLES = ("page.css", "tables.css", "flame.css")
 SCRIPTS = ("numbers.js", "flame.js", "perfetto.js", "timeline.js", "page.js")
 
 
-def to_html(comparison: Comparison, command: str | None = None) -> str:
+def to_html(comparison: Comparison, command: str | None = None, following: str | None = None) -> str:
     """The report as one page.
 
     Args:
-        command: the command line that creates it, shown at its end.
+        command: the command line that creates it, shown at its end. following: what to do, or to run, next.
     """
     charts = page_charts(comparison, CHARTS_REFUSED if comparison.was_refused else CHARTS)
     flame = comparison_flame(comparison)
@@ -72,6 +72,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
         **answer(comparison),
         health_lines=sections.health_lines(comparison),
         command=command,
+        following=following,
         origin=origin(comparison),
         **({} if comparison.was_refused else _work(comparison)),
     )
