@@ -14,6 +14,7 @@ from tracediff.arrays import distinct
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.health import counted
 from tracediff.ingest.model.unread import shortened, unread_devices
+from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
@@ -127,11 +128,11 @@ class Reason(Struct, frozen=True):
         if self.code in ("warm-up", "compile-in-window"):
             both = zip((self.control, self.test), sides, strict=True)
             return f"{words} of {' and '.join(side for value, side in both if value not in ('', NO_FLAGS))}"
-        control, test = self.control, self.test
+        values = Pair(self.control, self.test)
         if self.code == "ranks":  # which are numbers of ranks, not how many
-            control, test = (f"rank{'s' if ', ' in numbers else ''} {numbers}" for numbers in (control, test))
-        values = f" {control} → {test}" if self.code in WITH_VALUES else ""
-        return words + (values if len(values) <= bounds.SHORT_VALUES else "")
+            values = values.map(lambda numbers: f"rank{'s' if ', ' in numbers else ''} {numbers}")
+        changed = f" {ARROW.join(values)}" if self.code in WITH_VALUES else ""
+        return words + (changed if len(changed) <= bounds.SHORT_VALUES else "")
 
 
 class Comparability(Struct, frozen=True):
