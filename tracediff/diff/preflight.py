@@ -11,10 +11,10 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet, alike, in_steps
 from tracediff.arrays import distinct
+from tracediff.formatting import ARROW
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.health import counted
 from tracediff.ingest.model.unread import shortened, unread_devices
-from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
