@@ -224,5 +224,6 @@ def follow(context: Context, event: int) -> list[Linked]:
     while position >= 0:
         chain.append((int(lane.rows[position]), "around"))
         position = int(lane.parent[position])
+    chain = chain or [(event, "event")]  # an annotation
     records = event_records(context.trace, [row for row, _ in chain])
     return [(what, record) for (_, what), record in zip(chain, records, strict=True)]

@@ -518,6 +518,8 @@
       event.preventDefault();
       follow(link, link.dataset.table, link.dataset.find);
     }
+    const section = event.target.closest("nav a")?.getAttribute("href");
+    document.querySelector(`${section} > details`)?.setAttribute("open", "");
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.defaultPrevented && chosen) select();
