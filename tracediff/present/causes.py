@@ -7,7 +7,7 @@ from math import log
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.verdict import Verdict, opposed
+from tracediff.diff.verdict import Verdict, how_long, opposed
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import SAME_CALLS, UNIFORM
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START, WAITING
@@ -293,10 +293,13 @@ def _with_time(part: StepPart, unit: Unit, what: str) -> str:
 
 def profiled_steps(comparison: Comparison) -> str:
     """What the profiled steps take that the explanation is of, where the verdict is of those without the profiler."""
-    if comparison.believed_unprofiled is None or (comparison.explanation and not comparison.explanation.profiled):
+    explanation, believed = comparison.explanation, comparison.believed_unprofiled
+    if believed is None or explanation is None or not explanation.profiled:
         return ""
-    means = change(*(ns / 1000 for ns in comparison.explanation.root.path)) if comparison.explanation else ""
-    return f"profiled steps (mean {means}; the profiler adds {added_share(comparison)})"
+    control, test = (float(ns) / 1000 for ns in explanation.root.path)
+    aside = f"mean {change(control, test)}; the profiler adds {added_share(comparison)}"
+    turned = f", which take {how_long(test / control - 1)}" if opposed(test / control - 1, believed.change) else ""
+    return f"profiled steps{turned} ({aside})"
 
 
 def added_share(comparison: Comparison) -> str:
