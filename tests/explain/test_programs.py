@@ -176,6 +176,14 @@ def updates(number, name="Optimizer.step#AdamW.step"):
     return document(events)
 
 
+def replays(number):
+    """A step that launches a graph ``number`` times."""
+    events = [step(1, 0, 20_000), op("aten::mm", 10, 100)]
+    for k in range(number):
+        events += [call("cudaGraphLaunch", 200 + 300 * k, 100, k), kernel("gemm", 400 + 5_000 * k, 4_900, k)]
+    return document(events)
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_module_in_place_of_another_is_in_the_verdict(tmp_path, kept):
     """Of two norms one is another after; and where the first class is kept elsewhere, only the new one is named."""
@@ -201,9 +209,10 @@ def test_a_module_in_place_of_another_is_in_the_verdict(tmp_path, kept):
         (parts(2), parts(6), "with 3 × the operator calls in LM"),
         (updates(4), updates(1), "calling AdamW.step 1 instead of 4 times"),
         (updates(1, "train_D"), updates(2, "train_D"), "calling train_D 2 instead of 1 time"),
+        (replays(1), replays(2), "calling cudaGraphLaunch 2 instead of 1 time"),
         (updates(1), updates(1), ""),
     ],
-    ids=["layers", "parts of a batch", "accumulated", "annotated", "none"],
+    ids=["layers", "parts of a batch", "accumulated", "annotated", "replayed", "none"],
 )
 def test_what_is_called_more_often_is_in_the_verdict(tmp_path, before, after, said):
     comparison = compared(tmp_path, {"a": before["traceEvents"], "b": after["traceEvents"]})

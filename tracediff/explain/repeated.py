@@ -20,6 +20,7 @@ from tracediff.explain.tree import Node
 from tracediff.formatting import count, counts, plural, times
 from tracediff.pair import Pair
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
+from tracediff.runtimes import is_graph_launch
 
 OPTIMIZERS = "Optimizer.step#"
 """Before the names of steps of optimizers."""
@@ -89,8 +90,8 @@ def often(name: str, control: float, test: float) -> str:
 
 
 def repeated_of(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> list[Repeated]:
-    """What is annotated, and changes the step, that a side calls more often, of how many modules of a class it calls
-    more, and in which modules it makes all operator calls several times as often.
+    """What is annotated, and changes the step, that a side calls more often, or else graphs that it replays more often;
+    of how many modules of a class it calls more, and in which it makes all operator calls several times as often.
     """
     least = thresholds.WORTH_A_LINE * max(comparison.step_time.period)
     modules = [
@@ -103,7 +104,23 @@ def repeated_of(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) 
         )
         for path, numbers, factor in repeated_modules(*classes)
     ]
-    return [*_annotations(comparison, least), *(one for one in modules if one.factor == 1 or max(one.work) >= least)]
+    annotations = _annotations(comparison, least)
+    return [
+        *(annotations or _replays(comparison)),
+        *(one for one in modules if one.factor == 1 or max(one.work) >= least),
+    ]
+
+
+def _replays(comparison: Comparison) -> list[Repeated]:
+    """The call that launches graphs; what these do is the work without operators."""
+    trees = comparison.trees
+    work = trees.map(lambda tree: sum(work.ns for work in tree.work if tree.op(work.node) is None))
+    launches = [op for op in comparison.ops if is_graph_launch(op.raw_name) and all(op.count)]
+    return [
+        Repeated(name=op.name, numbers=numbers, work=work)
+        for op in launches
+        if not isclose(*(numbers := op.count.map(comparison.number)))
+    ]
 
 
 def _in_place(path: ModulePath, classes: tuple[ClassCalls, ClassCalls], factor: float) -> str:
