@@ -11,7 +11,6 @@ from tracediff.explain.facts import is_hidden
 from tracediff.explain.leaves import GPU, HOST
 from tracediff.formatting import ARROW, percent_number, with_decimals_of, with_digits
 from tracediff.pair import Pair
-from tracediff.present.explanation_lines import sentence
 from tracediff.present.path import path_us, read_path, unit_of
 
 
@@ -30,6 +29,11 @@ class Limit(Struct, frozen=True, kw_only=True):
     def by(self) -> str:
         """What is more of the path: GPU or host."""
         return "GPU" if self.gpu > self.host else "host"
+
+    @property
+    def part(self) -> float:
+        """How much of the path that is."""
+        return max(self.gpu, self.host)
 
 
 PARTS = {"GPU": GPU, "host": HOST}
@@ -50,8 +54,8 @@ def limits_of(comparison: Comparison) -> Pair[Limit] | None:
 
 
 def limits_sentence(comparison: Comparison) -> str:
-    """``Limited by the host → the GPU (critical path: host 23.6 → 0.8, GPU 1.6 → 29.4 ms); GPU busy 41 → 97 %``, and
-    how much GPU work there is where no line of the explanation says that; empty where it is unknown.
+    """``Limited by the host → the GPU (94 → 97 % of the critical path); GPU busy 41 → 97 %``, or the parts of the path
+    and how much GPU work there is where no lines of the explanation have these; empty where it is unknown.
     """
     limits, explanation = limits_of(comparison), comparison.explanation
     if limits is None or explanation is None:
@@ -70,10 +74,12 @@ def limits_sentence(comparison: Comparison) -> str:
     busy = f"GPU {busy}" if has_line and not aside else f"GPU work {work}{aside}, {busy}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
-    parts, of_rank = _path(explanation, control.by), f" of {explanation.of_rank}" if explanation.of_rank else ""
-    path = f"critical path{of_rank}: {', '.join(parts)} {unit.name}"
+    of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
+    if not has_line:
+        return f"Critical path{of_rank}: {_path(explanation, control.by)}; {busy}"
     by = ARROW.join(dict.fromkeys(f"the {side.by}" for side in limits))
-    return sentence(f"{path if len(parts) == 1 else f'limited by {by} ({path})'}; {busy}")
+    part = _once(*map(percent_number, limits.map(lambda side: side.part)))
+    return f"Limited by {by} ({part} % of the critical path{of_rank}); {busy}"
 
 
 CERTAIN = {"faster": "significantly less", "slower": "significantly more"}
@@ -85,13 +91,13 @@ def _is_certain(comparison: Comparison, explanation: Explanation) -> bool:
     return comparison.verdict.result == "inconclusive" and explanation.gpu_work.word in CERTAIN
 
 
-def _path(explanation: Explanation, first: str) -> list[str]:
+def _path(explanation: Explanation, first: str) -> str:
     """The path's parts, which add up to the step as they are shown, the one of this name ``first``."""
     unit = with_decimals_of(unit_of(explanation), max(explanation.root.path) / 1000)
     path = path_us(explanation, unit)
     both = {name: path[label] for name, label in PARTS.items() if label in path}
     order = sorted((name for name in both if max(map(unit.rounded, both[name]))), key=lambda name: name != first)
-    return [f"{name} {_once(*map(unit.plain, both[name]))}" for name in order]
+    return f"{', '.join(f'{name} {_once(*map(unit.plain, both[name]))}' for name in order)} {unit.name}"
 
 
 def _is_hidden(explanation: Explanation, gpu_ns: list[float]) -> bool:
