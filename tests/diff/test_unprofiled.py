@@ -41,7 +41,7 @@ def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, r
     assert comparison.verdict.result == comparison.unprofiled.result == result
     assert comparison.verdict.delta_us == 0  # the profiled steps are the same
     assert "without the profiler: " in headline(comparison)
-    assert any("ables of profiled steps (median " in text for text in answer_of(comparison).notes)
+    assert any("ables of profiled steps (mean " in text for text in answer_of(comparison).notes)
     (step,) = figures(Limit("step"), comparison)
     assert step.ratio == pytest.approx(factor)
     assert comparison.verdict.p_value == comparison.unprofiled.p_value

@@ -33,6 +33,7 @@ from tracediff.explain.leaves import (
     SHAPES,
     SHARED_CALLS,
     SINGLES,
+    STRETCH,
     UNPAIRED,
     WAITING,
     Leaves,
@@ -239,7 +240,8 @@ def label_of(line: Line) -> str:
         return IN_OTHERS.get(trail[-1], f"other {whole.removeprefix('other ')}")
     if SINGLES in trail:
         number = float(line.node.count.max())
-        return f"{count(number)} {label.removeprefix(ONE)}" if label.startswith(ONE) and number > 1 else label
+        has_several = label.startswith(ONE) and label != STRETCH and number > 1
+        return f"{count(number)} {label.removeprefix(ONE)}" if has_several else label
     if not trail:
         return "host time" if label == HOST else label
     if trail[0] in (GPU, OPERATORS, MIXED):
