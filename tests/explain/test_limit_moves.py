@@ -11,6 +11,7 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import _slack
 from tracediff.explain.leaves import QUEUE, SHARED_CALLS
+from tracediff.present.answer import answer_of
 from tracediff.present.path import exposures, read_path
 from tracediff.present.sections import changed_work
 
@@ -185,6 +186,15 @@ def test_no_part_accounts_for_more_than_the_other_leaves_to_it(tmp_path, gpu, ho
         step = explanation.change_us
         assert sum(changes[-1].values()) == pytest.approx(step, abs=0.1 * abs(step) + 2 * LATENCY)
     assert changes[0] == pytest.approx({label: -us for label, us in changes[1].items()}, abs=path.unit.digit)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_grows_on_both_parts_of_the_path_is_no_exposure(tmp_path, turned):
+    """Kernels of 30 → 60 µs beside calls of 28 → 58: either alone would make the step nearly as long."""
+    paths = [steps_of(tmp_path, "before", 28, 30), steps_of(tmp_path, "after", 58, 60)]
+    answer = answer_of(compared(*(paths[::-1] if turned else paths)))
+    assert f" and host work, both {'shorter' if turned else 'longer'} (" in answer.because
+    assert not any("off the critical path" in text for text in answer.below)
 
 
 def test_calls_that_take_longer_are_a_line_though_more_of_them_is_also_waited_for(tmp_path):

@@ -40,6 +40,7 @@ COMPILES_ANEW = "compiles-anew"
 GRAPH_REPLAYS, COMPILED, OTHER_KERNELS = "graph-replays", "compiled", "other-kernels"
 OTHER_RANKS, NEW_WAIT, HOST_SPEED = "other-ranks", "new-wait", "host-speed"
 OTHER_SIZES, FIRST_DIMENSION, OTHER_STREAM = "other-sizes", "first-dimension", "other-stream"
+HIDDEN_HOST = "hidden-host"
 """The codes that others ask for."""
 WAITS, MAY_WAIT = " waits for the GPU", " may wait for the GPU"
 """After a side that alone does, and one that gives memory back, which waits for what the GPU still has to do."""
@@ -170,7 +171,7 @@ def hidden_host(leaves: Leaves) -> list[Fact]:
     unit = with_decimals_of(leaves.step_unit, max(before, after) / 1000)
     took = unit.plain(before / 1000), unit.plain(after / 1000)
     text = f"host work without waiting {ARROW.join(took)} {unit.name}: the difference is off the critical path"
-    return [Fact("hidden-host", text, *took)]
+    return [Fact(HIDDEN_HOST, text, *took)]
 
 
 def is_hidden(changed: float, waited: float, whole: float) -> bool:

@@ -15,6 +15,7 @@ from tracediff.explain.facts import (
     AS_OFTEN,
     CHANGED_MODULES,
     FIRST_DIMENSION,
+    HIDDEN_HOST,
     HOST_SPEED,
     NEW_WAIT,
     ONE_SIDED_CALLS,
@@ -28,7 +29,7 @@ from tracediff.formatting import change, percent, plural, time_unit, with_digits
 from tracediff.present.causes import LARGEST, added_share, by_chance, by_options, causes_of, profiled_steps
 from tracediff.present.explanation_lines import sentence
 from tracediff.present.limits import CERTAIN, limits_sentence
-from tracediff.present.path import unit_of
+from tracediff.present.path import BOTH, unit_of
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, spread
 
@@ -99,7 +100,7 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
 
 def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -> bool:
     """Whether the verdict says of which batch it is, and all that is called on one side only, or more often, ``why``
-    what is waited for, or another fact of which modules, or of what calls in them, there are more.
+    what is waited for, also of the host, or another fact of which modules, or calls in them, there are more.
     """
     if fact.code in (AS_OFTEN, CHANGED_MODULES):
         return any(other.code == REPEATED for other in explanation.facts)
@@ -107,6 +108,8 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -
         return as_wait(fact) in why
     if fact.code == FIRST_DIMENSION:
         return fact.setting in verdict.difference
+    if fact.code == HIDDEN_HOST:
+        return BOTH in why
     if fact.code == REPEATED:
         causes = (cause.label for cause in explanation.causes if OTHER_CALLERS in cause.chain and cause.label in why)
         is_cause = any(f": {name} " in fact.text for name in causes)

@@ -19,6 +19,8 @@ from tracediff.pair import Pair, total
 IN_ALL = "in all "
 """Before what work takes, on the critical path or not."""
 FOR_GPU = "waiting for the GPU"
+BOTH = ", both "
+"""After the parts of the path that change together."""
 
 
 class Times(Struct, frozen=True):
@@ -244,7 +246,7 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[StepPart]:
     if wait := wait_of(facts, change):
         exposed = [StepPart(FOR_GPU, change, wait)]
     elif both := next((part for part in path.exposed if part.grew_with_other(change)), None):
-        what = f"{both.label} and {both.other}, both {'longer' if change > 0 else 'shorter'}"
+        what = f"{both.label} and {both.other}{BOTH}{'longer' if change > 0 else 'shorter'}"
         exposed = [StepPart(what, change, both.times.in_all(unit), (both.label,))]
     elif more and less:
         nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
