@@ -129,7 +129,9 @@ Differing = dict[str, tuple[float, float]]
 
 
 def differing_calls(trees: Trees) -> Differing:
-    """Of operators of which there are not as many, in no other and in all; or where all the outermost agree, in all."""
+    """Of the outermost operators, without those of which there are as many, within others or not; or where all of these
+    agree, of those inside them. Of what a side calls only within others, all calls count, as it is not missing there.
+    """
     count, total_ns = Counter[str](), Counter[str]()
     for tree in trees:
         for call in tree.calls:
@@ -137,7 +139,8 @@ def differing_calls(trees: Trees) -> Differing:
                 count[call.label] += call.count
                 total_ns[call.label] += call.total
     outermost, every = (_differing(*(operators(tree, which) for tree in trees)) for which in (OUTERMOST, EVERY))
-    both = {name: every[name] for name in outermost if name in every} or every
+    calls = {name: (numbers, every[name]) for name, numbers in outermost.items() if name in every}
+    both = {name: own if all(own) or not all(in_all) else in_all for name, (own, in_all) in calls.items()} or every
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items()}
     by_cost = sorted(cost, key=lambda name: (-cost[name], name))
     more = [next((name for name in by_cost if sign * (both[name][1] - both[name][0]) > 0), "") for sign in (-1, 1)]

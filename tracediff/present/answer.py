@@ -149,7 +149,7 @@ def other_step_time(comparison: Comparison) -> str | None:
         return f"without the profiler: median {change(*unprofiled.medians)} per step ({how})"
     if profiled := profiled_steps(comparison):
         return f"tables of {profiled}"
-    added = f"the profiler adds {added_share(comparison)}, all of it on the host"
+    added = f"the profiler adds {added_share(comparison, verdict.medians)}, all of it on the host"
     return f"profiled steps take {change(*verdict.medians)}: {added}"
 
 

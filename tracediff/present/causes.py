@@ -13,6 +13,7 @@ from tracediff.explain.facts import SAME_CALLS, UNIFORM
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START, WAITING
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percents
+from tracediff.pair import Pair
 from tracediff.present.explanation_lines import (
     DECISIVE,
     UNCLEAR,
@@ -297,15 +298,14 @@ def profiled_steps(comparison: Comparison) -> str:
     if believed is None or explanation is None or not explanation.profiled:
         return ""
     control, test = (float(ns) / 1000 for ns in explanation.root.path)
-    aside = f"mean {change(control, test)}; the profiler adds {added_share(comparison)}"
+    aside = f"mean {change(control, test)}; the profiler adds {added_share(comparison, Pair(control, test))}"
     turned = f", which take {how_long(test / control - 1)}" if opposed(test / control - 1, believed.change) else ""
     return f"profiled steps{turned} ({aside})"
 
 
-def added_share(comparison: Comparison) -> str:
-    """``10 → 1.2 %``: what the profiler adds to the steps of both sides."""
-    both = zip(comparison.verdict.medians, comparison.tested.medians, strict=True)
-    return percents(*(profiled / us - 1 for profiled, us in both))
+def added_share(comparison: Comparison, profiled: Pair[float]) -> str:
+    """``10 → 1.2 %``: what the profiler adds to the steps of both sides, which take ``profiled`` µs with it."""
+    return percents(*(with_it / us - 1 for with_it, us in zip(profiled, comparison.tested.medians, strict=True)))
 
 
 def _is_tested(comparison: Comparison) -> bool:
