@@ -30,6 +30,7 @@ class Limit(Struct, frozen=True, kw_only=True):
         """What is more of the path: GPU or host."""
         return "GPU" if self.gpu > self.host else "host"
 
+
 PARTS = {"GPU": GPU, "host": HOST}
 """The parts of a path → the labels of their nodes."""
 
