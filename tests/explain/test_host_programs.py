@@ -456,7 +456,7 @@ def test_where_nothing_is_significant_the_work_that_changed_is_named_not_what_to
     assert comparison.explanation.causes[0].label == "aten::relu (pointwise)"
     assert answer_of(comparison).why == (
         "Work that differs, on the critical path: aten::linalg_vector_norm (reduction) (+1.5 ms: added); "
-        "all else +3.5 ms, of which +3.5 aten::relu (pointwise), not significant."
+        "all else +3.5 ms, of which aten::relu (pointwise) +3.5, not significant."
     )
 
 

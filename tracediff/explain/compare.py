@@ -263,7 +263,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     names = [*of(GRAPH_REPLAYS), *of(COMPILED), *of(ONE_SIDED_CALLS), *of(REPEATED)[:1]] or of(OTHER_PROGRAM)
     named_inputs = _other_inputs(inputs, least=thresholds.OTHER_INPUTS if not names else thresholds.MOSTLY)
     if not names and not named_inputs and not on_other_gpu:  # whose libraries have operators of their own
-        names = _replaced(explanation, comparison.verdict.way)
+        names = _replaced(explanation, comparison)
     elif names == of(ONE_SIDED_CALLS) and len(names) == 1 and not any(word in names[0] for word in OF_BOTH_SIDES):
         names += _on_other_side(explanation, names[0])
     says_how_often = any("()" not in name for name in names)  # which functions do not
@@ -281,15 +281,15 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     ]
 
 
-def _replaced(explanation: Explanation, way: int) -> list[str]:
+def _replaced(explanation: Explanation, comparison: Comparison) -> list[str]:
     """``with aten::rms_norm and without aten::layer_norm``; if the programs differ by much, at least their largest
-    difference that may be why the step changes this ``way``, see `Verdict`.
+    difference that may be why the step changes.
     """
     control, test = in_place(explanation.differing)
     if control and test:
         return [f"with {test}", f"without {control}"]
     rewritten = [fact.setting for fact in explanation.facts if fact.code == REWRITTEN]
-    return list(filter(None, rewritten)) or (largest_difference(explanation.differing, way) if rewritten else [])
+    return list(filter(None, rewritten)) or (largest_difference(explanation.differing, comparison) if rewritten else [])
 
 
 def _on_other_side(explanation: Explanation, name: str) -> list[str]:

@@ -241,7 +241,7 @@ def label_of(line: Line) -> str:
     if SINGLES in trail:
         number = float(line.node.count.max())
         has_several = label.startswith(ONE) and label != STRETCH and number > 1
-        return f"{count(number)} {label.removeprefix(ONE)}" if has_several else label
+        return f"{count(number)} calls of {label.removeprefix(ONE)}" if has_several else label
     if not trail:
         return "host time" if label == HOST else label
     if trail[0] in (GPU, OPERATORS, MIXED):

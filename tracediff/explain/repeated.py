@@ -66,13 +66,6 @@ class Repeated(Struct, frozen=True, kw_only=True):
             return f"{self.often}, each as long"
         return f"{self.often}, each {pace(each, f', {times(each)} × as long').removeprefix(', ')}"
 
-    def may_be_why(self, way: int, whole: Pair[int]) -> bool:
-        """Whether the step may change this ``way`` because of it: more calls make none shorter, and what changes of the
-        ``whole`` work is mostly within them.
-        """
-        sign = 1 if self.more > 1 else -1
-        return sign * way >= 0 and sign * self.work.delta >= thresholds.MOSTLY * abs(whole.delta)
-
     @property
     def setting(self) -> str:
         """``calling AdamW.step 1 instead of 4 times``."""
@@ -82,6 +75,15 @@ class Repeated(Struct, frozen=True, kw_only=True):
         if self.path:
             return f"calling {count(self.numbers.test)} instead of {count(self.numbers.control)} {self.name}"
         return often(self.name, *self.numbers)
+
+
+def may_be_why(more: float, work: Pair[int], comparison: Comparison) -> bool:
+    """Whether the step may change because of ``more`` calls, or fewer, which hold this ``work``: more make no step
+    shorter, and most of what changes of all work is within them.
+    """
+    sign = 1 if more > 0 else -1
+    is_most = sign * work.delta >= thresholds.MOSTLY * abs(comparison.work.time.delta)
+    return sign * comparison.verdict.way >= 0 and is_most
 
 
 def often(name: str, control: float, test: float) -> str:
@@ -133,11 +135,11 @@ def _in_place(path: ModulePath, classes: tuple[ClassCalls, ClassCalls], factor: 
 
 def facts_of_repeated(repeated: Sequence[Repeated], comparison: Comparison) -> list[Fact]:
     """repeated: what is called more or less often, the largest first; the verdict says the first that may be why."""
-    way, whole = comparison.verdict.way, comparison.work.time
+    repeated = list({(one.name, one.often): one for one in reversed(repeated)}.values())[::-1]  # in several places
     facts = []
     for one in repeated[: bounds.EXAMPLES]:
         more, period = "more" if one.more > 1 else "less", "" if one.path else f" {comparison.basis}"
-        setting = one.setting if one.may_be_why(way, whole) else ""
+        setting = one.setting if may_be_why(one.more - 1, one.work, comparison) else ""
         facts.append(Fact(REPEATED, f"called {more} often: {one.name} {one.often}{period}", setting=setting))
     return facts
 

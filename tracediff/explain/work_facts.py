@@ -179,7 +179,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     removed, added = in_place(differing)
     setting = ", ".join(("with other operator calls", *instead("", added, lead="such as"), *instead(removed, "")))
     if contained(outer) is not None:
-        setting = "".join(largest_difference(differing, comparison.verdict.way)) or setting
+        setting = "".join(largest_difference(differing, comparison)) or setting
     return [Fact(OTHER_PROGRAM, f"{share}: {examples}{work}", *values, setting=setting)]
 
 

@@ -114,7 +114,7 @@ def _rest(
     for part, cause in unnamed:
         if part.delta_us * rest_us > 0 and abs(part.delta_us) > least:
             remark = UNCLEAR if is_unclear(cause) else ""
-            return f"{all_else}, of which {unit.signed(part.delta_us)} {part.label}{remark}"
+            return f"{all_else}, of which {part.label} {unit.signed(part.delta_us)}{remark}"
     return all_else
 
 

@@ -247,7 +247,8 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[StepPart]:
         exposed = [StepPart(FOR_GPU, change, wait)]
     elif both := next((part for part in path.exposed if part.grew_with_other(change)), None):
         what = f"{both.label} and {both.other}{BOTH}{'longer' if change > 0 else 'shorter'}"
-        exposed = [StepPart(what, change, both.times.in_all(unit), (both.label,))]
+        every = (f"{path.name_of(one)} {ARROW.join(map(unit.plain, one.times.every))}" for one in path.parts.values())
+        exposed = [StepPart(what, change, f"{IN_ALL}{', '.join(every)}", (both.label,))]
     elif more and less:
         nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
         what = ", ".join(filter(None, (path.parts[part.chain[0]].mostly for part in more)))
