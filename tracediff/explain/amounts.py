@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from math import log, nan, prod
+from typing import TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from tracediff.arrays import Floats, Int64
 from tracediff.diff.comparison import OPERATOR
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import VIEWS, Item, base_name
-from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
+from tracediff.explain.leaves import CALLS, COLUMNS, HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.lines import Amount
 from tracediff.explain.tree import Node, logarithmic_mean
 from tracediff.formatting import ARROW, times
@@ -29,6 +30,7 @@ from tracediff.profile.perf_model.operator_costs import ATTENTION, base_of, flop
 from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 from tracediff.runtimes import MEMCPY
 
+T = TypeVar("T")
 Trees = tuple[CallTree, CallTree]
 Amounts = tuple[Sequence[float], str]
 """(how much work control is, and test; unit)."""
@@ -78,21 +80,10 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
 
     part = np.append(part, 1 - part[:, more], axis=1)
     first, second = (runs[:, order] * of_side for runs, of_side in zip(leaves.runs, part, strict=True))
-    return replace(
-        leaves,
-        chains=[chain_of(i, label) for i, label in zip(order, labels, strict=True)],
-        groups=leaves.groups[order],
-        path=leaves.path[:, order] * part,
-        total=leaves.total[:, order] * part,
-        count=leaves.count[:, order] * part,
-        runs=(first, second),
-        amounts=leaves.amounts[:, order],
-        unit=leaves.unit[order],
-        kinds=leaves.kinds[order],
-        names=leaves.names[:, order],
-        ops=leaves.ops[:, order],
-        in_each=leaves.in_each[:, order],
-    )
+    columns = {name: getattr(leaves, name)[..., order] for name in COLUMNS}
+    columns |= {name: columns[name] * part for name in ("path", "total", "count")}
+    chains = [chain_of(i, label) for i, label in zip(order, labels, strict=True)]
+    return replace(leaves, chains=chains, runs=(first, second), **columns)
 
 
 def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:
@@ -240,12 +231,16 @@ def _of_shapes(group: Group, sides: Sequence[Launching]) -> Amounts | None:
 
 
 def _summed(
-    sides: Sequence[Launching], size: Callable[[Call], int | None], least: float = thresholds.KNOWN_AMOUNT
+    sides: Sequence[Sequence[tuple[T, float, int]]],
+    size: Callable[[T], int | None],
+    least: float = thresholds.KNOWN_AMOUNT,
 ) -> list[float] | None:
-    """The sums of the sizes of both sides' calls; None where less than the part ``least`` of a side's time has any."""
+    """The sums of the sizes of what both sides have, each so often and of so many ns; None where less than the part
+    ``least`` of a side's time has any.
+    """
     sums = []
     for side in sides:
-        sizes = [(size(call) or 0, number, ns) for call, number, ns in side]
+        sizes = [(size(one) or 0, number, ns) for one, number, ns in side]
         if sum(ns for work, _, ns in sizes if work) < least * sum(ns for *_, ns in sizes):
             return None
         sums.append(sum(work * number for work, number, _ in sizes))
@@ -253,13 +248,8 @@ def _summed(
 
 
 def _of_launches(group: Group, size: Callable[[Item], int], unit: str) -> Amounts | None:
-    sums = []
-    for items in group.items:
-        sizes = [(item, size(item)) for item in items]
-        if sum(item.ns for item, n in sizes if n) < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
-            return None
-        sums.append(float(sum(n * item.count for item, n in sizes)))
-    return (sums, unit) if all(sums) else None
+    sums = _summed([[(item, item.count, item.ns) for item in items] for items in group.items], size)
+    return (sums, unit) if sums and all(sums) else None
 
 
 def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float, unit: str) -> str:

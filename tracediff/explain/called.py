@@ -71,7 +71,7 @@ def one_sided_calls(
     both = zip(comparison.labels, (control, test), strict=True)
     annotated, _, *functions = own
     us = {name: ns / 1000 for calls in (annotated, *functions) for side in calls for name, ns in side.items()}
-    step_ns = float(leaves.path.sum(axis=1).max())
+    step_ns = float(leaves.step_ns.max())
     least = thresholds.NO_DIFFERENCE * step_ns / 1000
     sized = {
         name: f"{name} ({leaves.step_unit.text(us[name])})"  # loading data is a part of the step by itself

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -18,6 +18,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import FamilyOf
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
@@ -54,7 +55,7 @@ from tracediff.explain.lines import (
 from tracediff.explain.programs import Differing, calls_by_class, differing_calls, launching_operators
 from tracediff.explain.reasons import CauseReason, NodeWork, largest_parts, main_line, of_gap, of_single, reasons_of
 from tracediff.explain.repeated import Repeated, repeated_of
-from tracediff.explain.tree import SINGLE, Node, build, name_singles
+from tracediff.explain.tree import SINGLE, Node, build, is_near_one, name_singles
 from tracediff.explain.work_facts import facts_of
 from tracediff.formatting import ARROW, Unit
 from tracediff.pair import Pair
@@ -207,7 +208,7 @@ class LineSources(Struct, frozen=True, dict=True):
 def explain(
     comparison: Comparison,
     leaves_of_sides: tuple[SetLeaves, SetLeaves],
-    family_of: Callable[[str, str | None], str],
+    family_of: FamilyOf,
     noise_floor: float,
     late_work: str = "",
 ) -> Explanation:
@@ -219,7 +220,7 @@ def explain(
     classes = calls_by_class(comparison.trees[0]), calls_by_class(comparison.trees[1])
     repeated = repeated_of(comparison, classes if differing else ({}, {}))
     profiled = pair(leaves_of_sides, groups, sides, family_of, holders_of(comparison, repeated, classes))
-    name_singles(profiled, leaves_of_sides, float(profiled.path[1].sum() - profiled.path[0].sum()))
+    name_singles(profiled, leaves_of_sides)
     profiled = with_calls_apart(profiled)
     vendors = [vendors_of(key.name for key in leaves.keys) for leaves in leaves_of_sides]
     same_vendor = vendors[0] == vendors[1]
@@ -291,7 +292,7 @@ def _slack(comparison: Comparison, leaves: Leaves) -> dict[str, Floats]:
         return {}
     parts = {state.name: np.array(state.time) / np.array(step.period) for state in step.states}
     computing, communicating, copying = (parts.get(name, np.zeros(2)) for name in BUSY_STATES)
-    steps = leaves.path.sum(axis=1)
+    steps = leaves.step_ns
     longer = float(((1 - computing - communicating - copying) * steps) @ (-1, 1))  # that the GPU is idle
     return slack_of(leaves, (computing + copying) * steps) | {QUEUE: np.array([max(-longer, 0.0), max(longer, 0.0)])}
 
@@ -354,7 +355,7 @@ def _cause(
     comparison, leaves = sources.comparison, sources.leaves
     node = line.node
     amount = node_amount(node, leaves)
-    as_much = amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO
+    as_much = amount is not None and is_near_one(amount.ratio)
     is_recorded, others = _elsewhere(node, leaves)
     groups, other_groups = (
         [comparison.work.groups[g] for g in dict.fromkeys(leaves.groups[leaf] for leaf in some) if g >= 0]

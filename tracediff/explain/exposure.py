@@ -48,7 +48,7 @@ def slack_of(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
     Args:
         busy: float64[2] ns per step in which a GPU works, for whatever the host does.
     """
-    steps, is_host = leaves.path.sum(axis=1), leaves.below(HOST)
+    steps, is_host = leaves.step_ns, leaves.below(HOST)
     host = leaves.total[:, is_host & np.isin(leaves.kinds, HOST_WORK)].sum(axis=1)
     calls = is_host & (leaves.kinds == "call")
     count, total = leaves.count[:, calls], leaves.total[:, calls]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from math import log
 
 import numpy as np
 from msgspec import Struct
@@ -19,6 +18,7 @@ from tracediff.diff.verdict import contradicting, opposed
 from tracediff.diff.views import kernels_of
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
 from tracediff.explain.reasons import replaced_kernels
+from tracediff.explain.tree import is_near_one
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, time_unit, with_decimals_of, with_more
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
@@ -127,7 +127,7 @@ def _main_streams(sides: Sequence[Sequence[Item]]) -> list[str]:
 
 def _takes_as_long(group: Group) -> bool:
     """Whether its time changed as little as that of what is the same."""
-    return all(group.time) and abs(log(group.time.test / group.time.control)) <= thresholds.SAME_RATIO
+    return all(group.time) and is_near_one(group.time.test / group.time.control)
 
 
 def other_ranks(leaves: Leaves, sides: Sides) -> list[Fact]:
@@ -138,7 +138,7 @@ def other_ranks(leaves: Leaves, sides: Sides) -> list[Fact]:
         return []
     is_within = np.array([any(map(is_communication, both)) for both in leaves.names.T], bool)
     is_within &= leaves.kinds == "gpu"
-    whole, within = leaves.path.sum(axis=1), leaves.path[:, is_within].sum(axis=1)
+    whole, within = leaves.step_ns, leaves.path[:, is_within].sum(axis=1)
     apart, moved = (float(values[1] - values[0]) for values in (whole, within))
     if not leaves.total[:, is_within].any(axis=1).all() or abs(apart) < thresholds.NO_DIFFERENCE * whole.max():
         return []
@@ -166,7 +166,7 @@ def hidden_host(leaves: Leaves) -> list[Fact]:
     """hidden-host: what the host does takes more or less time, which the step does not wait for."""
     is_host = leaves.below(HOST) & ~leaves.below(HOST, QUEUE) & ~leaves.below(HOST, WAITING)
     (before, after), on_path = leaves.total[:, is_host].sum(axis=1), leaves.path[:, is_host].sum(axis=1)
-    if not is_hidden(after - before, on_path[1] - on_path[0], leaves.path.sum(axis=1).max()):
+    if not is_hidden(after - before, on_path[1] - on_path[0], leaves.step_ns.max()):
         return []
     unit = with_decimals_of(leaves.step_unit, max(before, after) / 1000)
     took = unit.plain(before / 1000), unit.plain(after / 1000)
@@ -269,7 +269,7 @@ def stand_ins_of(leaves: Leaves) -> list[set[str]]:
 
 def not_steady(leaves: Leaves) -> list[Fact]:
     """not-steady, compiles-anew: torch.compile works within the measured steps, or within every one."""
-    whole = leaves.path.sum(axis=1)
+    whole = leaves.step_ns
     parts = leaves.path[:, leaves.kinds == "compiling"].sum(axis=1) / np.where(whole > 0, whole, 1)
     if parts.max() < thresholds.WORTH_A_LINE:
         return []
@@ -302,7 +302,7 @@ def late_start(leaves: Leaves) -> list[Fact]:
     """late-start: a file's first GPU event starts long after its launch, as the GPU runs what was launched before the
     recording or the profiler starts; said where the change would be another one without that.
     """
-    whole, start = leaves.path.sum(axis=1), leaves.path[:, leaves.kinds == "start"].sum(axis=1)
+    whole, start = leaves.step_ns, leaves.path[:, leaves.kinds == "start"].sum(axis=1)
     rest = whole - start
     if not start.any() or not rest.all():
         return []

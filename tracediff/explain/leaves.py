@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import AnyArray, Bools, Floats, Int64
 from tracediff.diff.groups import Group, Member
+from tracediff.diff.matching.items import FamilyOf
 from tracediff.diff.ops import GPU_WORK
 from tracediff.diff.views import call_names, every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW, Unit, time_unit
@@ -91,6 +92,10 @@ class Single(Struct, frozen=True):
     others: float
     others_ns: float
     chain: Chain
+
+
+COLUMNS = "groups", "path", "total", "count", "amounts", "unit", "kinds", "names", "ops", "in_each"
+"""The arrays of `Leaves` whose last dimension is the leaves."""
 
 
 class Leaves(Struct):
@@ -169,9 +174,14 @@ class Leaves(Struct):
         return out
 
     @property
+    def step_ns(self) -> Floats:
+        """float64[2]: what the path, and with it the step, takes."""
+        return np.asarray(self.path.sum(axis=1))
+
+    @property
     def step_unit(self) -> Unit:
         """The unit of times in µs in which the step is shown."""
-        return time_unit(self.path.sum(axis=1) / 1000)
+        return time_unit(self.step_ns / 1000)
 
     @property
     def reached(self) -> Floats:
@@ -189,7 +199,7 @@ def pair(
     sides: tuple[SetLeaves, SetLeaves],
     groups: Sequence[Group],
     recorded: tuple[Side, Side],
-    family_of: Callable[[str, str | None], str],
+    family_of: FamilyOf,
     holders: Mapping[int, str],
 ) -> Leaves:
     """The leaves of both ``sides``; those of one group of matched work, and those of one place on the host, are one.
@@ -289,7 +299,7 @@ class _Labels:
         self,
         groups: Sequence[Group],
         on_gpu: tuple[bool, bool],
-        family_of: Callable[[str, str | None], str],
+        family_of: FamilyOf,
         holders: Mapping[int, str],
         calls: Mapping[str, str],
         moved: Mapping[str, str] | None,

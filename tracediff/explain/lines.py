@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import compress
 from math import log
-from operator import not_, truth
 
 import numpy as np
 from msgspec import Struct
@@ -38,7 +36,7 @@ from tracediff.explain.leaves import (
     WAITING,
     Leaves,
 )
-from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
+from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node, is_near_one
 from tracediff.formatting import ARROW, count, counts_of, multiple, percent, plural, times
 from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION, OTHER
 from tracediff.profile.placement.scopes import BACKWARD_OP
@@ -95,9 +93,8 @@ def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     scale = round(scale_of(root), 3)  # of ns
     cut = _cut(root, scale, ()) if root.children else []
-    is_a_line = [_is_a_line(line, scale) for line in cut]
-    lines, others = (tuple(compress(cut, map(which, is_a_line))) for which in (truth, not_))
-    return Lines(lines, others, scale)
+    lines = tuple(line for line in cut if _is_a_line(line, scale))
+    return Lines(lines, tuple(line for line in cut if line not in lines), scale)
 
 
 def scale_of(root: Node) -> float:
@@ -358,7 +355,7 @@ def _how_often(ratio: float) -> str:
 def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: bool) -> str:
     """What happened to work that both sides do, by its ``amount``."""
     node, longer = line.node, line.node.total[1] / line.node.total[0]
-    is_same = amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
+    is_same = amount is not None and is_near_one(amount.ratio)
     unknown = UNKNOWN if line.trail else ""  # what is known of all work is a fact
     if is_stated:
         return multiple(longer, "time")
@@ -378,7 +375,7 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
     how_much = f"as many {amount.unit}" if is_same else multiple(amount.ratio, amount.unit)
     if amount.known_part < thresholds.KNOWN_AMOUNT:  # which the time of all does not compare with
         return f"{how_much} where known ({percent(amount.known_part)})"
-    if abs(log(longer if is_same else amount.ratio / longer)) <= thresholds.SAME_RATIO:
+    if is_near_one(longer if is_same else amount.ratio / longer):
         return how_much
     strides = ", if stride= is the same" if CONV in line.chain else ""  # which the trace does not give
     in_time = f" in {multiple(longer, 'time')}"
@@ -391,9 +388,8 @@ def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
     """
     control, test = map(float, calls)
     number = f"{plural(test, 'call')} each" if control == test else counts_of(control, test, "calls")
-    if is_same and control and test and abs(log(test / control)) <= thresholds.SAME_RATIO:
-        changed = abs(log(longer)) > thresholds.SAME_RATIO
-        return f"{number}{pace(longer, f', {times(longer)} × as long') if changed else ''}"
+    if is_same and control and test and is_near_one(test / control):
+        return number if is_near_one(longer) else f"{number}{pace(longer, f', {times(longer)} × as long')}"
     return f"{number}{_but(test - control, longer)}"
 
 
@@ -411,7 +407,7 @@ def one_part(node: Node, leaves: Leaves) -> str:
         for name in filter(None, dict.fromkeys(names.tolist())):
             (control, test), others = total[:, names == name].sum(axis=1), total[:, names != name].sum(axis=1)
             is_most = (test - control) * node.change >= thresholds.MOSTLY * (total.sum(axis=1) @ (-1, 1)) ** 2
-            if is_most and control and others.all() and abs(log(others[1] / others[0])) <= thresholds.SAME_RATIO:
+            if is_most and control and others.all() and is_near_one(others[1] / others[0]):
                 return f"{MOSTLY_IN}{name}{pace(test / control, f', {times(test / control)} × as long')}"
     return ""
 

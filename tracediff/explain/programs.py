@@ -12,6 +12,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.explain.amounts import HEAVY, Trees, flop_calls, nodes_around, work_within
 from tracediff.explain.reasons import PLACES
+from tracediff.explain.tree import is_near_one
 from tracediff.formatting import counts, times, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
 from tracediff.profile.kernels.families import family_of
@@ -36,17 +37,16 @@ def median_factor(control: Mapping[str, float], test: Mapping[str, float]) -> fl
     return ratios[len(ratios) // 2] if ratios else 1.0
 
 
-def contained(sides: Sequence[Mapping[str, float]]) -> int | None:
-    """The side, 0 or 1, all of whose calls the other makes, too, which makes more; None where there is none."""
-    calls, (both, every) = [sum(side.values()) for side in sides], agreeing(sides)
-    return calls.index(min(calls)) if isclose(both, min(calls)) and not isclose(both, every) else None
+def is_contained(sides: Sequence[Mapping[str, float]]) -> bool:
+    """Whether one side makes all calls of the other, and more."""
+    both, every = agreeing(sides)
+    return isclose(both, min(sum(side.values()) for side in sides)) and not isclose(both, every)
 
 
-def mostly_contained(sides: Sequence[Mapping[str, float]]) -> int | None:
-    """The side, 0 or 1, nearly all of whose calls the other makes, too; None where there is none."""
+def is_mostly_contained(sides: Sequence[Mapping[str, float]]) -> bool:
+    """Whether one side makes nearly all calls of the other, and the sides do not make as many."""
     calls = [sum(side.values()) for side in sides]
-    is_contained = agreeing(sides)[0] >= thresholds.KNOWN_AMOUNT * min(calls)
-    return calls.index(min(calls)) if is_contained and not isclose(*calls) else None
+    return agreeing(sides)[0] >= thresholds.KNOWN_AMOUNT * min(calls) and not isclose(*calls)
 
 
 OUTERMOST, INNERMOST, EVERY = "in no other", "that hold no other", "within others or not"
@@ -119,7 +119,7 @@ def in_parts(trees: Trees) -> str:
     """How many times as often the calls that do the FLOPs are made, if all of them are, as for a batch in parts."""
     calls = [flop_calls(tree) for tree in trees]
     factor = sum(calls[1].values()) / sum(calls[0].values())
-    is_all = abs(log(factor)) > thresholds.SAME_RATIO and common(calls, factor) >= thresholds.SAME_PROGRAM
+    is_all = not is_near_one(factor) and common(calls, factor) >= thresholds.SAME_PROGRAM
     more = f"{times(factor)} × as many" if factor > 1 else f"{times(1 / factor)} × fewer"
     return f"in {more} calls" if is_all else ""
 
@@ -310,7 +310,7 @@ def _factor(control: Mapping[str, int], test: Mapping[str, int]) -> float:
     """How many times as often test makes the calls of control, if nearly all are so; else 1."""
     factor = median_factor(control, test)
     is_all = common((control, test), factor) >= thresholds.KNOWN_AMOUNT
-    return factor if is_all and abs(log(factor)) > thresholds.SAME_RATIO else 1.0
+    return factor if is_all and not is_near_one(factor) else 1.0
 
 
 def calls_by_class(tree: CallTree) -> ClassCalls:

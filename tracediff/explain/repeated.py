@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from math import isclose, log
+from math import isclose
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from tracediff.explain.amounts import Trees, work_within
 from tracediff.explain.facts import REPEATED, Fact
 from tracediff.explain.lines import pace
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, modules_around, repeated_modules
-from tracediff.explain.tree import Node
+from tracediff.explain.tree import Node, is_near_one
 from tracediff.formatting import count, counts, plural, times
 from tracediff.pair import Pair
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
@@ -62,7 +62,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
         if self.path or not node.total.all():
             return self.often
         each = float(node.total[1] / node.total[0]) * self.numbers.control / self.numbers.test
-        if abs(log(each)) <= thresholds.SAME_RATIO:
+        if is_near_one(each):
             return f"{self.often}, each as long"
         return f"{self.often}, each {pace(each, f', {times(each)} × as long').removeprefix(', ')}"
 

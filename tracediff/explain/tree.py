@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from math import log
 
 import numpy as np
 from msgspec import Struct, field
@@ -67,6 +68,11 @@ def split(
     rest = np.where(one_sided, 0.0, work - amount)
     presence = np.where(one_sided, work, 0.0)
     return np.stack([presence, amount, np.where(vague, 0.0, rest), np.where(vague, rest, 0.0)], axis=1)
+
+
+def is_near_one(ratio: float) -> bool:
+    """Whether two amounts, or two rates, of this ratio are the same."""
+    return abs(log(ratio)) <= thresholds.SAME_RATIO
 
 
 def common(a: float, b: float) -> float:
@@ -201,13 +207,12 @@ NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
 
 
-def name_singles(leaves: Leaves, sides: tuple[SetLeaves, SetLeaves], change: float) -> None:
-    """Put the leaves that one event dominates aside, if the event is worth a line in a step that changed by ``change``
-    ns: its time is not a rate of the leaf, and its parent's other leaves did not change like it. ``sides`` are what
-    ``leaves`` were paired from.
+def name_singles(leaves: Leaves, sides: tuple[SetLeaves, SetLeaves]) -> None:
+    """Put the leaves that one event dominates aside, if the event is worth a line: its time is not a rate of the leaf,
+    and its parent's other leaves did not change like it. ``sides`` are what ``leaves`` were paired from.
     """
     for side, own in enumerate(sides):
-        for leaf, single in _dominant(leaves, side, change, _by_name(own)).items():
+        for leaf, single in _dominant(leaves, side, _by_name(own)).items():
             single_leaf = leaves.single.get(leaf)
             if single_leaf is None or single.longest.ns > single_leaf.longest.ns:
                 leaves.single[leaf] = single
@@ -225,10 +230,9 @@ def _by_name(leaves: SetLeaves) -> dict[tuple[str, str], tuple[float, float]]:
     return out
 
 
-def _dominant(
-    leaves: Leaves, side: int, change: float, names: dict[tuple[str, str], tuple[float, float]]
-) -> dict[int, Single]:
+def _dominant(leaves: Leaves, side: int, names: dict[tuple[str, str], tuple[float, float]]) -> dict[int, Single]:
     """Leaf → the longest event of all runs, where that of every run dominates it."""
+    least = thresholds.WORTH_A_LINE * abs(float(leaves.step_ns @ (-1, 1)))
     runs, steps = leaves.runs[side].shape[0], leaves.steps[side]
     every = sum(steps)
     of_leaf: dict[int, dict[int, Longest]] = defaultdict(dict)
@@ -245,7 +249,7 @@ def _dominant(
             continue
         ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
         of_leaf_ns = max(leaves.path[side, leaf], abs(leaves.path[1, leaf] - leaves.path[0, leaf]))
-        if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * of_leaf_ns:
+        if ns < least or ns < thresholds.MOSTLY * of_leaf_ns:
             continue
         if kind == "gpu" and _changed_alike(leaves, leaf):  # asked of few, as it looks at all leaves
             continue
@@ -289,15 +293,15 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
 def build(leaves: Leaves) -> Node:
     """The tree of ``leaves``."""
     root = Node(ROOT, 0)
-    table = split(leaves.path, leaves.total, leaves.ratio, leaves.unit, leaves.reached, leaves.path.sum(axis=1))
+    if not len(leaves):
+        return root
+    table = split(leaves.path, leaves.total, leaves.ratio, leaves.unit, leaves.reached, leaves.step_ns)
     together = added_up(leaves.chains, leaves.path, leaves.total, table.sum(axis=1))
-    order = np.concatenate(together) if together else np.zeros(0, np.int64)
-    first = np.cumsum([0, *map(len, together)])[: len(together)]
+    order, first = np.concatenate(together), np.cumsum([0, *map(len, together[:-1])])
     path, times, count = (
-        np.add.reduceat(columns[:, order], first, axis=1) if together else columns
-        for columns in (leaves.path, leaves.total, leaves.count)
+        np.add.reduceat(columns[:, order], first, axis=1) for columns in (leaves.path, leaves.total, leaves.count)
     )
-    parts = np.add.reduceat(table[order], first, axis=0) if together else table
+    parts = np.add.reduceat(table[order], first, axis=0)
     for i, mine in enumerate(together):
         if not times[:, i].any():
             continue

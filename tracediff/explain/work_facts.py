@@ -55,14 +55,14 @@ from tracediff.explain.programs import (
     calls_by_shape,
     changed_modules,
     common,
-    contained,
     examples_of,
     in_parts,
     in_place,
+    is_contained,
+    is_mostly_contained,
     listed,
     loads_data,
     median_factor,
-    mostly_contained,
     operators,
     phases_of_operators,
     recomputed,
@@ -82,6 +82,7 @@ from tracediff.explain.sizes import (
     other_sizes,
     unknown_sizes,
 )
+from tracediff.explain.tree import is_near_one
 from tracediff.formatting import change, count, counts, multiple, percent, plural, times
 from tracediff.pair import NONE, Pair, total
 
@@ -159,15 +160,15 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     agree = min(common(outer, factor), common([operators(tree, INNERMOST) for tree in trees], factor))
     is_scaled = agree >= thresholds.SAME_PROGRAM  # all alike, so that any known FLOPs are an example of the work
     flops = flop_ratio(trees, 0 if is_scaled else thresholds.MOSTLY)
-    as_many = flops is not None and abs(log(flops)) <= thresholds.SAME_RATIO
+    as_many = flops is not None and is_near_one(flops)
     values = plural(calls[0], "call"), plural(calls[1], "call")
-    if not as_many and is_scaled and abs(log(factor)) > thresholds.SAME_RATIO:
+    if not as_many and is_scaled and not is_near_one(factor):
         share = f"{counts(*calls)} calls, {percent(agree)} of which agree"
         text = f"the same operators, {times(factor)} × as often: {share}"
         return [Fact(AS_OFTEN, text, *values, factor, DIFFERENT_WORK)]
     share = _agreement(outer, comparison)
     kinds = [dict.fromkeys(flop_calls(tree), 1.0) for tree in trees]
-    is_other = mostly_contained(outer) is None
+    is_other = not is_mostly_contained(outer)
     by_others = " by other operators" if is_other and common(kinds) < thresholds.SAME_PROGRAM else ""
     if as_many or (flops is None and does_as_much(leaves)):
         nearly = "" if flops is not None and isclose(flops, 1) else "nearly "
@@ -178,7 +179,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     work = "" if flops is None else f"; {comparison.test.label} does {multiple(flops, 'known FLOPs')}"
     removed, added = in_place(differing)
     setting = ", ".join(("with other operator calls", *instead("", added, lead="such as"), *instead(removed, "")))
-    if contained(outer) is not None:
+    if is_contained(outer):
         setting = "".join(largest_difference(differing, comparison)) or setting
     return [Fact(OTHER_PROGRAM, f"{share}: {examples}{work}", *values, setting=setting)]
 
@@ -193,7 +194,7 @@ def _times_of_one_side(leaves: Leaves, trees: Trees, differing: Differing) -> di
             is_outer = call.kind == "op" and call.label not in outer
             us[call.label] += sign * call.total / tree.denominator / 1000 if is_outer else 0.0
             around.append(outer | {call.label} if is_outer else outer)
-    least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max()) / 1000
+    least = thresholds.NO_DIFFERENCE * float(leaves.step_ns.max()) / 1000
     large = [name for name, numbers in differing.items() if not all(numbers) and abs(us[name]) >= least]
     return {name: f" ({leaves.step_unit.signed_text(us[name])} total)" for name in large}
 
@@ -301,7 +302,7 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     on_gpu = any(leaves.chains[leaf][0] == GPU for leaf in np.flatnonzero(is_work).tolist())
     work, what = ("GPU work", "the GPU (its clocks)") if on_gpu else ("work", "the machine (clocks, threads, load)")
     text = f"the same {work} takes {times(factor)} × the time, all of it alike: {what} rather than the program"
-    before, after = leaves.path.sum(axis=1).tolist()
+    before, after = leaves.step_ns.tolist()
     change, is_same = after - before, abs(after - before) < thresholds.NO_DIFFERENCE * before
     is_waited_for = change * log(factor) > 0 and abs(_waited(leaves)) >= thresholds.MOSTLY * abs(change)
     setting = f"with all {work} {_pace(factor)}" if is_same or is_waited_for else ""
