@@ -13,7 +13,7 @@ from properties import examples
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.explanation import Rests
+from tracediff.explain.explanation import whole_label
 from tracediff.explain.exposure import account
 from tracediff.explain.leaves import GPU, OPERATORS
 from tracediff.explain.lines import Line, label_of, lines_of
@@ -467,8 +467,8 @@ def test_graph_breaks_of_one_side_are_a_fact():
 def test_a_line_that_lacks_an_event_of_its_own_is_of_the_others():
     line = Line((OPERATORS, "copy"), Node("aten::copy_", 3))
     assert label_of(line) == "aten::copy_ (copy)"
-    assert Rests({line.chain}, {}).named(label_of(line), line) == "other aten::copy_ (copy)"
-    assert Rests(set(), {}).named(label_of(line), line) == "aten::copy_ (copy)"
+    assert whole_label(line, {}, lacks_event=True) == "other aten::copy_ (copy)"
+    assert whole_label(line, {}, lacks_event=False) == "aten::copy_ (copy)"
 
 
 def test_of_an_operator_that_launches_several_kinds_of_work_a_line_says_which():
@@ -477,4 +477,4 @@ def test_of_an_operator_that_launches_several_kinds_of_work_a_line_says_which():
         ("Memcpy DtoH in aten::copy_", "Memcpy DtoH in aten::copy_"),
     ):
         line = Line((GPU, "copy"), Node(label, 3))
-        assert Rests(set(), {"aten::copy_": {"copy", "gpu_memcpy"}}).named(label_of(line), line) == named
+        assert whole_label(line, {"aten::copy_": {"copy", "gpu_memcpy"}}, lacks_event=False) == named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -36,7 +36,6 @@ from tracediff.explain.leaves import (
     STRETCHES,
     UNPAIRED,
     UNPLACED,
-    Chain,
     Leaves,
     Single,
     pair,
@@ -200,6 +199,16 @@ class LineSources(Struct, frozen=True, dict=True):
         return Pair(*({op: mine[op] - other.get(op, Counter()) for op in mine} for mine, other in (sides, sides[::-1])))
 
     @cached_property
+    def kinds(self) -> dict[str, set[str]]:
+        """Readable name of an operator → what it launches: the families of kernels, copies."""
+        out: dict[str, set[str]] = defaultdict(set)
+        for group in self.comparison.work.groups:
+            for member in chain(*group.members):
+                kind = group.family if member.category == KERNEL else member.category
+                out[display_name(match_name(member.op or ""))].add(kind)
+        return out
+
+    @cached_property
     def launching(self) -> Pair[set[str]]:
         """The operators below which there is GPU work."""
         return self.comparison.trees.map(launching_operators)
@@ -210,15 +219,15 @@ def explain(
     leaves_of_sides: tuple[SetLeaves, SetLeaves],
     family_of: FamilyOf,
     noise_floor: float,
-    late_work: str = "",
+    late_work: str,
 ) -> Explanation:
     """Why the step of the test side takes longer or shorter; ``family_of``: (name, operator) → family. A relative
     change up to ``noise_floor`` is none. ``late_work``: what changed in the rank that the others wait for, in words.
     """
     groups, sides = comparison.work.groups, comparison.sides
     differing = differing_calls(comparison.trees)
-    classes = calls_by_class(comparison.trees[0]), calls_by_class(comparison.trees[1])
-    repeated = repeated_of(comparison, classes if differing else ({}, {}))
+    classes = comparison.trees.map(calls_by_class)
+    repeated = repeated_of(comparison, classes if differing else Pair({}, {}))
     profiled = pair(leaves_of_sides, groups, sides, family_of, holders_of(comparison, repeated, classes))
     name_singles(profiled, leaves_of_sides)
     profiled = with_calls_apart(profiled)
@@ -231,7 +240,6 @@ def explain(
     gpu_work = [root.children[GPU]] if GPU in root.children else []
     facts = facts_of(profiled, comparison, differing, classes, repeated, same_vendor=same_vendor)
     sources = LineSources(comparison, leaves, differing, {one.name: one for one in repeated}, late_work)
-    rests = Rests(_without_event(lines.shown, leaves), _kinds(groups))
     slack = _slack(comparison, leaves) if leaves is profiled else {}
     accounted, remainders = account(lines, root, slack, facts)
     is_stated = any(fact.code == WORK_DIFFERS for fact in facts)
@@ -239,7 +247,7 @@ def explain(
     return Explanation(
         facts=facts,
         causes=tuple(
-            _cause(line, us, sources, significance, rests, is_stated=is_stated and not line.trail)
+            _cause(line, us, sources, significance, is_stated=is_stated and not line.trail)
             for (line, us), significance in zip(accounted, tested, strict=True)
         ),
         remainders=remainders,
@@ -305,52 +313,25 @@ def _of_rank(sides: Pair[Side]) -> str:
     return f"rank {ranks.pop()}" if len(ranks) == 1 and None not in ranks else "one rank of each step"
 
 
-def _without_event(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
-    """The chains of the lines that lack single events of theirs, if these take more than half of the line's time."""
-    out: set[Chain] = set()
-    for line in lines:
-        places = [i for i, single in leaves.single.items() if single.chain[: len(line.chain)] == line.chain]
-        if leaves.total[:, places].sum() > thresholds.MOSTLY * line.node.total.sum():
-            out.add(line.chain)
-    return out
+def _lacks_event(line: Line, leaves: Leaves) -> bool:
+    """Whether a line lacks single events of its own that take more than half of its time."""
+    places = [i for i, single in leaves.single.items() if single.chain[: len(line.chain)] == line.chain]
+    return bool(leaves.total[:, places].sum() > thresholds.MOSTLY * line.node.total.sum())
 
 
-class Rests(Struct, frozen=True):
-    """What lines may lack of what they are called after.
-
-    Attributes:
-        without_event: chains of the lines that lack single events. kinds: operator → the kinds of what it launches.
+def whole_label(line: Line, kinds: Mapping[str, set[str]], *, lacks_event: bool) -> str:
+    """The label of a line, with a word where that is not all that it is called after: where it ``lacks_event``, or its
+    operator launches several ``kinds``.
     """
-
-    without_event: set[Chain]
-    kinds: dict[str, set[str]]
-
-    def named(self, label: str, line: Line) -> str:
-        """``label``, with a word where that is not all that it is called after."""
-        if line.chain in self.without_event:
-            return f"other {label.removeprefix('other ')}"
-        if (
-            line.trail[:1] == (GPU,)
-            and OTHER_CALLERS not in line.trail
-            and len(self.kinds.get(line.node.label, ())) > 1
-        ):
-            return f"{line.trail[1]} kernels of {line.node.label}"
-        return label
+    label = label_of(line)
+    if lacks_event:
+        return f"other {label.removeprefix('other ')}"
+    if line.trail[:1] == (GPU,) and OTHER_CALLERS not in line.trail and len(kinds.get(line.node.label, ())) > 1:
+        return f"{line.trail[1]} kernels of {line.node.label}"
+    return label
 
 
-def _kinds(groups: Iterable[Group]) -> dict[str, set[str]]:
-    """Readable name of an operator → what it launches: the families of kernels, copies."""
-    out: dict[str, set[str]] = defaultdict(set)
-    for group in groups:
-        for member in chain(*group.members):
-            kind = group.family if member.category == KERNEL else member.category
-            out[display_name(match_name(member.op or ""))].add(kind)
-    return out
-
-
-def _cause(
-    line: Line, delta_us: float, sources: LineSources, significance: Significance, rests: Rests, *, is_stated: bool
-) -> Cause:
+def _cause(line: Line, delta_us: float, sources: LineSources, significance: Significance, *, is_stated: bool) -> Cause:
     """The line with its words; ``is_stated``: whether a fact says how much more work it is."""
     comparison, leaves = sources.comparison, sources.leaves
     node = line.node
@@ -376,7 +357,7 @@ def _cause(
         repeated = sources.repeated.get(node.label)
         what = repeated.happened(node) if repeated else what
     return Cause(
-        label=rests.named(label, line),
+        label=whole_label(line, sources.kinds, lacks_event=_lacks_event(line, leaves)),
         trail=line.trail,
         what=_in_words(line, what, {reason.code for reason in reasons}, sources),
         amount=amount,
