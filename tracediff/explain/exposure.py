@@ -74,9 +74,10 @@ def account(
     """
     parts, number = [str(label) for label in root.children], len(lines.shown)
     rests = [_rest(lines.others, part) for part in parts]
-    part_of = np.array([*(line.chain[0] for line in lines.shown), *parts], object)
-    waiting = np.array([*(QUEUE in line.chain for line in lines.shown), *(False for _ in rests)], bool)
-    moved = np.array([*(line.node.change for line in lines.shown), *(rest.change for rest in rests)])
+    every = (*lines.shown, *(Line((), rest) for rest in rests))
+    part_of = np.array([line.chain[0] for line in every], object)
+    waiting = np.array([QUEUE in line.chain for line in every], bool)
+    moved = np.array([line.node.change for line in every])
     work = np.array([*(_own(line.node.work, line.node) for line in lines.shown), *(_own(r.change, r) for r in rests)])
     own, reach = _within_reach(work, part_of, waiting, slack)
     for which in (waiting, ~waiting):
