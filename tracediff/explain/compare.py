@@ -79,23 +79,24 @@ REPLACEMENTS = {*HEAVY, "fused", OTHER}
 def cautions_of(comparison: Comparison, explanation: Explanation, inputs: OtherInputs) -> list[Reason]:
     """The cautions operators, workload, missing-work, dtype and outside-steps."""
     has_steps = not (comparison.control.whole_file or comparison.test.whole_file)
-    is_added = [has_steps and fact.code == AS_OFTEN and fact.ratio > 1 for fact in explanation.facts]
-    judged = [fact for fact, added in zip(explanation.facts, is_added, strict=True) if not added]
-    differing = [reason for fact in judged if (reason := _of_fact(fact, explanation))]
-    dtypes = [inputs["dtype"][:2]] if "dtype" in inputs else []
-    return [
-        *differing,
-        *([] if any(reason.code == "workload" for reason in differing) else _missing(comparison)),
-        *(Reason("dtype", "the same operators have inputs or kernels of another dtype", *both) for both in dtypes),
-        *_outside(comparison),
+    cautions = [
+        reason
+        for fact in explanation.facts
+        if not (has_steps and fact.code == AS_OFTEN and fact.ratio > 1) and (reason := _of_fact(fact, explanation))
     ]
+    if not any(reason.code == "workload" for reason in cautions):
+        cautions += _missing(comparison)
+    if "dtype" in inputs:
+        both = inputs["dtype"][:2]
+        cautions.append(Reason("dtype", "the same operators have inputs or kernels of another dtype", *both))
+    return cautions + _outside(comparison)
 
 
 def _of_fact(fact: Fact, explanation: Explanation) -> Reason | None:
     """The caution that a fact is; the fact itself has the figures."""
     values = fact.control, fact.test
     if fact.code in (OTHER_PROGRAM, REWRITTEN):
-        return Reason("operators", f"other operators: {examples_of(explanation.differing)}", *values)
+        return Reason("operators", f"other operators: {examples_of(explanation.differing, {})}", *values)
     if fact.code == WORK_DIFFERS:
         return Reason("workload", "other amounts of work: compare equal workloads, or times per sample", *values)
     if fact.code == AS_OFTEN:

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from math import fsum, isclose, log
-from types import MappingProxyType
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -117,7 +116,7 @@ def loads_data(tree: CallTree) -> bool:
 
 def in_parts(trees: Trees) -> str:
     """How many times as often the calls that do the FLOPs are made, if all of them are, as for a batch in parts."""
-    calls = [flop_calls(tree) for tree in trees]
+    calls = trees.map(flop_calls)
     factor = sum(calls[1].values()) / sum(calls[0].values())
     is_all = not is_near_one(factor) and common(calls, factor) >= thresholds.SAME_PROGRAM
     more = f"{times(factor)} × as many" if factor > 1 else f"{times(1 / factor)} × fewer"
@@ -148,7 +147,7 @@ def differing_calls(trees: Trees) -> Differing:
     return {name: both[name] for name in order}
 
 
-def examples_of(differing: Differing, times: Mapping[str, str] = MappingProxyType({})) -> str:
+def examples_of(differing: Differing, times: Mapping[str, str]) -> str:
     """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 (−1.2 ms) + 1 more``; ``times`` of some names, in words."""
     texts = [f"{name} {counts(*numbers)}{times.get(name, '')}" for name, numbers in differing.items()]
     return listed(texts, bounds.CALLS_NAMED)
@@ -229,8 +228,7 @@ def same_inputs(trees: Trees) -> float:
     for ns, tree in zip(sides, trees, strict=True):
         for call in tree.calls:
             ns[call.label, call.types, call.strides] += call.self_ns
-    whole = sum(sum(side.values()) for side in sides)
-    both = sides[0].keys() & sides[1].keys()
+    whole, both = sum(side.total() for side in sides), sides[0].keys() & sides[1].keys()
     return sum(side[key] for side in sides for key in both) / whole if whole else 1.0
 
 
@@ -244,7 +242,7 @@ def changed_modules(trees: Trees) -> str:
     """The modules that alone call other operators, or the same with other shapes: ``LM.Block[6] (of 12 Block)``, or
     ``4 of 12 Block in LM``. Empty where most of the model does, or none, and where a side has no modules.
     """
-    sides = [_calls_of_modules(tree) for tree in trees]
+    sides = trees.map(_calls_of_modules)
     paths = sides[0].keys() | sides[1].keys()
     changed = [path for path in paths if sides[0].get(path) != sides[1].get(path)]
     if not all(sides) or not changed:
