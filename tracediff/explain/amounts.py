@@ -22,6 +22,7 @@ from tracediff.explain.leaves import CALLS, COLUMNS, HOST, OPERATORS, OTHER_CALL
 from tracediff.explain.lines import Amount
 from tracediff.explain.tree import Node, logarithmic_mean
 from tracediff.formatting import ARROW, times
+from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION
@@ -31,7 +32,7 @@ from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 from tracediff.runtimes import MEMCPY
 
 T = TypeVar("T")
-Trees = tuple[CallTree, CallTree]
+Trees = Pair[CallTree]
 Amounts = tuple[Sequence[float], str]
 """(how much work control is, and test; unit)."""
 Launching = list[tuple[Call, float, int]]
@@ -319,8 +320,8 @@ def flop_calls(tree: CallTree) -> dict[str, float]:
     """Operator → calls per step of those whose FLOPs are known."""
     calls: dict[str, float] = defaultdict(float)
     flops, around = _known_flops(tree)
-    for call in (tree.calls[node] for node in flops.keys() - around):
-        calls[call.label] += call.count / tree.denominator
+    for node in flops.keys() - around:
+        calls[tree.calls[node].label] += tree.calls[node].count / tree.denominator
     return calls
 
 
@@ -358,7 +359,7 @@ def flop(name: str, shapes: str | None, types: str | None) -> int | None:
     work = flop_work(name, inputs, {}) if has_flop(name) else None
     if work and work.flop:
         return work.flop
-    dims = [t.dims for t in inputs.tensors if t is not None and t.dims]
+    dims = _dims(inputs)
     if not is_conv(name) or len(dims) < 2 or not len(dims[0]) == len(dims[1]) >= 3:
         return None
     is_backward = BACKWARD in name
@@ -381,7 +382,12 @@ def is_conv(name: str) -> bool:
 @lru_cache(maxsize=1 << 16)
 def elements(shapes: str | None) -> int:
     """Elements of all tensors of one call."""
-    return sum(prod(t.dims) for t in read_inputs(shapes, None).tensors if t is not None and t.dims) if shapes else 0
+    return sum(map(prod, _dims(read_inputs(shapes, None))))
+
+
+def _dims(inputs: Inputs) -> list[tuple[int, ...]]:
+    """The dimensions of the tensors that have any."""
+    return [t.dims for t in inputs.tensors if t is not None and t.dims]
 
 
 @lru_cache(maxsize=1 << 16)

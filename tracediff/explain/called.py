@@ -28,7 +28,7 @@ from tracediff.formatting import with_more
 from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import callee_label
 
-CallsOfSides = tuple[dict[str, float], dict[str, float]]
+CallsOfSides = Pair[dict[str, float]]
 """Of each side, the name of what is called → its time, or what else it is ranked by."""
 PROFILER = "profiler.py("
 """Before the line of a function that records."""
@@ -39,7 +39,7 @@ NEXT = ".__next__"
 def one_sided_calls(
     leaves: Leaves,
     comparison: Comparison,
-    classes: tuple[ClassCalls, ClassCalls],
+    classes: Pair[ClassCalls],
     differing: Differing,
     others: Set[str],
 ) -> list[Fact]:
@@ -59,14 +59,13 @@ def one_sided_calls(
     )
     every = [{name for calls, _ in sources for name in calls[side]} for side in (0, 1)]
     judged: tuple[set[str], set[str]] = (set(), set())  # by an earlier source
-    own: list[tuple[dict[str, float], dict[str, float]]] = []
+    own: list[CallsOfSides] = []
     for calls, candidates in sources:
-        sides = []
+        own.append(_no_calls())
         for side, mine in enumerate(candidates):
             names = sorted(mine.keys() - every[1 - side] - judged[side], key=lambda name: (-mine[name], name))
-            sides.append({name: mine[name] for name in names})
+            own[-1][side].update({name: mine[name] for name in names})
             judged[side].update(calls[side])
-        own.append((sides[0], sides[1]))
     control, test = ([name for calls in own for name in calls[side]] for side in (0, 1))
     both = zip(comparison.labels, (control, test), strict=True)
     annotated, _, *functions = own
@@ -102,7 +101,7 @@ def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: 
     if not any(functions):
         is_replaced = all(in_place(differing)) or REWRITTEN in others
         least = (thresholds.WORTH_A_LINE if is_replaced else thresholds.NO_DIFFERENCE) * step_ns
-        functions = tuple({name: ns for name, ns in side.items() if ns >= least} for side in of_libraries)  # type: ignore[assignment]
+        functions = of_libraries.map(lambda side: {name: ns for name, ns in side.items() if ns >= least})
     first, second = (with_more(next(iter(side)), len(side) - 1) if side else "" for side in functions)
     return [*instead("", second), *instead(first, "")]  # nothing shows that one replaces the other
 
@@ -120,10 +119,10 @@ def class_in(name: str) -> str:
     return name.partition(".")[0]
 
 
-def instead(control: str, test: str, lead: str = "with") -> list[str]:
-    """What test has instead of what control has, either of which may be empty, in words, the first of them ``lead``."""
+def instead(control: str, test: str) -> list[str]:
+    """What test has instead of what control has, either of which may be empty, in words."""
     if test:
-        return [f"{lead} {test} instead of {control}" if control else f"{lead} {test}"]
+        return [f"with {test} instead of {control}" if control else f"with {test}"]
     return [f"without {control}"] if control else []
 
 
@@ -161,7 +160,7 @@ def _annotated_calls(ops: Sequence[Op], scale: int) -> tuple[CallsOfSides, Calls
     return every, longest
 
 
-def _module_calls(trees: Trees, classes: tuple[ClassCalls, ClassCalls]) -> tuple[CallsOfSides, CallsOfSides]:
+def _module_calls(trees: Trees, classes: Pair[ClassCalls]) -> tuple[CallsOfSides, CallsOfSides]:
     """(all, those in every step) classes of modules: ``RMSNorm`` → more, the further out they are; none where a side
     recorded no modules. Classes that only have other names are of neither side.
     """
@@ -188,8 +187,7 @@ def _without_renamed(candidates: CallsOfSides, operators: Sequence[Mapping[str, 
         if operators[0][one] == operators[1][other] and operators[0][one]
         for name in (one, other)
     }
-    first, second = ({name: size for name, size in side.items() if name not in renamed} for side in candidates)
-    return first, second
+    return candidates.map(lambda side: {name: size for name, size in side.items() if name not in renamed})
 
 
 def _python_calls(leaves: Leaves) -> tuple[CallsOfSides, CallsOfSides]:
@@ -245,4 +243,4 @@ def function_of(line: str) -> str:
 
 
 def _no_calls() -> CallsOfSides:
-    return defaultdict(float), defaultdict(float)
+    return Pair(defaultdict(float), defaultdict(float))

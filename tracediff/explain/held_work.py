@@ -29,9 +29,7 @@ Holder = Callable[[Item], str]
 """The name of what holds work of one side; empty where nothing does."""
 
 
-def holders_of(
-    comparison: Comparison, repeated: Sequence[Repeated], classes: tuple[ClassCalls, ClassCalls]
-) -> dict[int, str]:
+def holders_of(comparison: Comparison, repeated: Sequence[Repeated], classes: Pair[ClassCalls]) -> dict[int, str]:
     """Index of a group of work → the call that holds all of it. ``classes`` are of both sides' modules.
 
     Annotations that are ``repeated``, optimizers, and an annotation or module that alone changed hold the work of both
@@ -154,7 +152,7 @@ def _replaced_annotations(ops: Iterable[Op]) -> dict[str, str]:
     }
 
 
-def _own_calls(trees: Pair[CallTree], classes: tuple[ClassCalls, ClassCalls]) -> Pair[Holder]:
+def _own_calls(trees: Pair[CallTree], classes: Pair[ClassCalls]) -> Pair[Holder]:
     """The function, or else the outermost operator, annotation or class of modules, around work that the other side
     does not call at all.
     """
@@ -183,13 +181,16 @@ def _own_calls(trees: Pair[CallTree], classes: tuple[ClassCalls, ClassCalls]) ->
 
 
 def _places(comparison: Comparison) -> Pair[list[int]]:
-    """Of each call of both sides, the innermost one at or around it that both make: its node in control's tree."""
+    """Of each call of both sides, the innermost one at or around it that both make: its node in control's tree; last,
+    of work without one.
+    """
     pairing = comparison.pairing
     own = Pair({node: node for node in pairing.test_of}, pairing.control_of)
     out: Pair[list[int]] = Pair([], [])
     for tree, node_of, places in zip(comparison.trees, own, out, strict=True):
         for node, call in enumerate(tree.calls):
             places.append(node_of.get(node, places[call.parent] if call.parent >= 0 else -1))
+        places.append(-1)
     return out
 
 
@@ -199,13 +200,13 @@ def _by_place(groups: Iterable[Group], places: Pair[list[int]]) -> Pair[Counter[
     for group in groups:
         for of_side, of_node, items in zip(ns, places, group.items, strict=True):
             for item in items:
-                of_side[of_node[item.node] if item.node >= 0 else -1] += item.ns
+                of_side[of_node[item.node]] += item.ns
     return ns
 
 
 def _is_replaced(group: Group, places: Pair[list[int]], ns: Pair[Counter[int]]) -> bool:
     """Whether in the place of ``group``, of one side, the other side does other work, more than next to none."""
     side = int(bool(group.members.test))
-    here = {places[side][item.node] if item.node >= 0 else -1 for item in group.items[side]}
+    here = {places[side][item.node] for item in group.items[side]}
     mine, other = (sum(of_side[place] for place in here) for of_side in (ns[side], ns[1 - side]))
     return other >= thresholds.WORTH_A_LINE * mine

@@ -91,7 +91,7 @@ def often(name: str, control: float, test: float) -> str:
     return f"calling {name} {count(test)} instead of {plural(control, 'time')}"
 
 
-def repeated_of(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> list[Repeated]:
+def repeated_of(comparison: Comparison, classes: Pair[ClassCalls]) -> list[Repeated]:
     """What is annotated, and changes the step, that a side calls more often, or else graphs that it replays more often;
     of how many modules of a class it calls more, and in which it makes all operator calls several times as often.
     """
@@ -125,7 +125,7 @@ def _replays(comparison: Comparison) -> list[Repeated]:
     ]
 
 
-def _in_place(path: ModulePath, classes: tuple[ClassCalls, ClassCalls], factor: float) -> str:
+def _in_place(path: ModulePath, classes: Pair[ClassCalls], factor: float) -> str:
     """``Block``, or ``Linear in Block`` where there are others, or of a ``factor`` in the model."""
     others = {other for other in classes[0].keys() | classes[1].keys() if other[-1] == path[-1] and other != path}
     if len(path) == 1 or (factor == 1 and not others):
@@ -151,7 +151,7 @@ def work_in(trees: Trees, path: ModulePath) -> Pair[int]:
         modules = modules_around(tree)
         return work_within(tree, {i for i, module in enumerate(modules) if tuple(map(class_of, module)) == path})
 
-    return Pair(below(trees[0]), below(trees[1]))
+    return trees.map(below)
 
 
 def _annotations(comparison: Comparison, least: float) -> list[Repeated]:
@@ -160,7 +160,7 @@ def _annotations(comparison: Comparison, least: float) -> list[Repeated]:
     below it, or nearly so, of the shortest name.
     """
     trees = comparison.trees
-    works = [work_below(tree) for tree in trees]
+    works = trees.map(work_below)
     alike: dict[Pair[float], list[tuple[float, int, Repeated]]] = defaultdict(list)
     for op in comparison.ops:
         name = op.raw_name.partition("#")[2] or op.raw_name

@@ -91,7 +91,7 @@ def facts_of(
     leaves: Leaves,
     comparison: Comparison,
     differing: Differing,
-    classes: tuple[ClassCalls, ClassCalls],
+    classes: Pair[ClassCalls],
     repeated: Sequence[Repeated],
     *,
     same_vendor: bool,
@@ -178,7 +178,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values, setting=setting)]
     work = "" if flops is None else f"; {comparison.test.label} does {multiple(flops, 'known FLOPs')}"
     removed, added = in_place(differing)
-    setting = ", ".join(("with other operator calls", *instead("", added, lead="such as"), *instead(removed, "")))
+    setting = ", ".join(("with other operator calls", *([f"such as {added}"] if added else []), *instead(removed, "")))
     if is_contained(outer):
         setting = "".join(largest_difference(differing, comparison)) or setting
     return [Fact(OTHER_PROGRAM, f"{share}: {examples}{work}", *values, setting=setting)]
