@@ -80,11 +80,11 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
         return (HOST, label, *chain[2:]) if is_call[i] else chain
 
     part = np.append(part, 1 - part[:, more], axis=1)
-    first, second = (runs[:, order] * of_side for runs, of_side in zip(leaves.runs, part, strict=True))
+    runs = Pair(*(runs[:, order] * of_side for runs, of_side in zip(leaves.runs, part, strict=True)))
     columns = {name: getattr(leaves, name)[..., order] for name in COLUMNS}
     columns |= {name: columns[name] * part for name in ("path", "total", "count")}
     chains = [chain_of(i, label) for i, label in zip(order, labels, strict=True)]
-    return replace(leaves, chains=chains, runs=(first, second), **columns)
+    return replace(leaves, chains=chains, runs=runs, **columns)
 
 
 def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:

@@ -331,12 +331,11 @@ def _of_ranks(traces: TraceSet, ranks: set[int]) -> TraceSet:
 
 def _explained(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> Explanation:
     families = summaries[0].traces.families
-    control, test = (
-        set_leaves(side.traces, tree, side.steps.runs) for side, tree in zip(summaries, comparison.trees, strict=True)
-    )
+    both = zip(summaries, comparison.trees, strict=True)
+    leaves = Pair(*(set_leaves(side.traces, tree, side.steps.runs) for side, tree in both))
     family_of = families.of_kernel if comparison.has_gpu else families.of_work
     late_work = _late_work(comparison, summaries, judging)
-    return explain(comparison, (control, test), family_of, judging.noise_floor, late_work)
+    return explain(comparison, leaves, family_of, judging.noise_floor, late_work)
 
 
 def _late_work(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> str:

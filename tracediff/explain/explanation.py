@@ -216,7 +216,7 @@ class LineSources(Struct, frozen=True, dict=True):
 
 def explain(
     comparison: Comparison,
-    leaves_of_sides: tuple[SetLeaves, SetLeaves],
+    leaves_of_sides: Pair[SetLeaves],
     family_of: FamilyOf,
     noise_floor: float,
     late_work: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,8 @@ PYTHON, LOADING, COMPILING, COMPILED_CODE, QUEUE, WAITING, CALLS = (
 
 STRETCHES = ("python", "annotated")
 """Kinds of leaves that are code between operators; what compiles, or waits, ends where it ends."""
+UNDIVIDED = {"loading": LOADING, "start": START, "unknown": NOT_RECORDED}
+"""Kinds of leaves of the host that are one leaf each → its label."""
 
 
 class Single(Struct, frozen=True):
@@ -119,14 +122,14 @@ class Leaves(Struct):
     path: Floats
     total: Floats
     count: Floats
-    runs: tuple[Floats, Floats]
+    runs: Pair[Floats]
     amounts: Floats
     unit: Texts
     kinds: Texts
     names: Texts
     ops: Texts
-    longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]]
-    steps: tuple[list[int], list[int]]
+    longest: Pair[dict[tuple[int, int], Longest]]
+    steps: Pair[list[int]]
     in_each: Bools
     single: dict[int, Single] = field(default_factory=dict)
 
@@ -142,24 +145,26 @@ class Leaves(Struct):
         if idle.min() < 0 or not is_gpu.any():
             return None
 
-        def followed_by(columns: AnyArray, value: Any) -> AnyArray:
-            return np.append(columns, np.broadcast_to(np.asarray(value, columns.dtype), (len(columns), 1)), axis=1)
+        def followed_by(column: AnyArray, value: Any) -> AnyArray:
+            last = np.broadcast_to(np.asarray(value, column.dtype), (*column.shape[:-1], 1))
+            return np.append(column, last, axis=-1)
 
-        return replace(
-            self,
-            chains=[*self.chains, (HOST, IDLE)],
-            groups=np.append(self.groups, -1),
-            path=followed_by(np.where(is_gpu, self.total, 0.0), idle[:, None]),
-            total=followed_by(self.total, idle[:, None]),
-            count=followed_by(self.count, 1.0),
-            runs=tuple(followed_by(runs, ns) for runs, ns in zip(self.runs, idle, strict=True)),
-            amounts=followed_by(self.amounts, np.nan),
-            unit=np.append(self.unit, ""),
-            kinds=np.append(self.kinds, "unknown"),
-            names=followed_by(self.names, ""),
-            ops=followed_by(self.ops, ""),
-            in_each=followed_by(self.in_each, True),
-        )
+        idle_leaf = {
+            "groups": -1,
+            "path": idle[:, None],
+            "total": idle[:, None],
+            "count": 1.0,
+            "amounts": np.nan,
+            "unit": "",
+            "kinds": "unknown",
+            "names": "",
+            "ops": "",
+            "in_each": True,
+        }
+        gpu_only = replace(self, path=np.where(is_gpu, self.total, 0.0))
+        columns = {name: followed_by(getattr(gpu_only, name), value) for name, value in idle_leaf.items()}
+        runs = Pair(*map(followed_by, self.runs, idle))
+        return replace(self, chains=[*self.chains, (HOST, IDLE)], runs=runs, **columns)
 
     def below(self, *labels: str) -> Bools:
         """bool[l]: those whose chains begin with these labels."""
@@ -196,9 +201,9 @@ class Leaves(Struct):
 
 
 def pair(
-    sides: tuple[SetLeaves, SetLeaves],
+    sides: Pair[SetLeaves],
     groups: Sequence[Group],
-    recorded: tuple[Side, Side],
+    recorded: Pair[Side],
     family_of: FamilyOf,
     holders: Mapping[int, str],
 ) -> Leaves:
@@ -206,18 +211,19 @@ def pair(
     ``holders``: index of a group → the call that holds it, if that differs.
     """
     functions = [{key.name for key in leaves.keys if key.kind == "python" and key.name} for leaves in sides]
+    on_gpu = {side.has_gpu for side in recorded}
     labels = _Labels(
         groups,
-        (recorded[0].has_gpu, recorded[1].has_gpu),
+        MIXED if len(on_gpu) > 1 else GPU if True in on_gpu else OPERATORS,
         family_of,
         holders,
         call_names(key.name for leaves in sides for key in leaves.keys),
         moved_lines(*functions) if bool(functions[0]) == bool(functions[1]) else None,
     )
-    index, kinds, key_of_leaf, places = _numbered(sides, labels)
+    index, key_of_leaf, places = _numbered(sides, labels)
     size = len(index)
 
-    def summed(name: str) -> tuple[Floats, Floats]:
+    def summed(name: str) -> Pair[Floats]:
         out = []
         for leaves, place in zip(sides, places, strict=True):
             values = getattr(leaves, name)
@@ -225,14 +231,13 @@ def pair(
             for run, row in zip(both, values, strict=True):
                 np.add.at(run, place, row)
             out.append(both)
-        return out[0], out[1]
+        return Pair(*out)
 
-    def means(runs: tuple[Floats, Floats]) -> Floats:
-        return np.array([of_side.mean(axis=0) for of_side in runs]).reshape(2, size)
+    def means(runs: Pair[Floats]) -> Floats:
+        return np.array([of_side.mean(axis=0) for of_side in runs])
 
     def texts(column: str) -> Texts:
-        sides = [[str(getattr(keys.get(i), column, "")) for i in range(size)] for keys in key_of_leaf]
-        return np.array(sides, object).reshape(2, size)
+        return np.array([[str(getattr(keys.get(i), column, "")) for i in range(size)] for keys in key_of_leaf], object)
 
     in_each = np.zeros((2, size), bool)
     for side, (leaves, place) in enumerate(zip(sides, places, strict=True)):
@@ -247,36 +252,28 @@ def pair(
         runs=runs,
         amounts=np.full((2, size), np.nan),
         unit=np.full(size, "", object),
-        kinds=np.array(kinds, object),
+        kinds=np.array([(key_of_leaf.control.get(i) or key_of_leaf.test[i]).kind for i in range(size)], object),
         names=texts("name"),
         ops=texts("op"),
-        longest=(_longest(sides[0], places[0]), _longest(sides[1], places[1])),
-        steps=(sides[0].steps, sides[1].steps),
+        longest=Pair(*map(_longest, sides, places)),
+        steps=sides.map(lambda side: side.steps),
         in_each=in_each,
     )
 
 
 def _numbered(
-    sides: tuple[SetLeaves, SetLeaves], labels: _Labels
-) -> tuple[dict[tuple[Chain, int], int], list[str], tuple[dict[int, LeafKey], dict[int, LeafKey]], list[Int64]]:
-    """((chain, group) → number of a leaf of both sides, kind of each, number → key per side, number of each side's
-    leaves).
-    """
+    sides: Pair[SetLeaves], labels: _Labels
+) -> tuple[dict[tuple[Chain, int], int], Pair[dict[int, LeafKey]], list[Int64]]:
+    """((chain, group) → number of a leaf of both sides, number → key per side, number of each side's leaves)."""
     index: dict[tuple[Chain, int], int] = {}
-    kinds: list[str] = []
-    key_of_leaf: tuple[dict[int, LeafKey], dict[int, LeafKey]] = ({}, {})
+    key_of_leaf: Pair[dict[int, LeafKey]] = Pair({}, {})
     places = []
     for side, leaves in enumerate(sides):
-        place: list[int] = []
-        for key in leaves.keys:
-            chain, group = labels.chain(key, side)
-            if (chain, group) not in index:
-                index[chain, group] = len(index)
-                kinds.append(key.kind)
-            key_of_leaf[side].setdefault(index[chain, group], key)
-            place.append(index[chain, group])
+        place = [index.setdefault(labels.chain(key, side), len(index)) for key in leaves.keys]
+        for number, key in zip(place, leaves.keys, strict=True):
+            key_of_leaf[side].setdefault(number, key)
         places.append(np.array(place, np.int64))
-    return index, kinds, key_of_leaf, places
+    return index, key_of_leaf, places
 
 
 def _longest(leaves: SetLeaves, place: Int64) -> dict[tuple[int, int], Longest]:
@@ -290,61 +287,51 @@ def _longest(leaves: SetLeaves, place: Int64) -> dict[tuple[int, int], Longest]:
     return out
 
 
+@dataclass
 class _Labels:
-    """The chains of leaves. ``moved``: line of control's Python → the same code's line in test; None where only one
-    side has Python functions, so that what is within them on the other compares as a whole.
+    """The chains of leaves. ``top``: first label of work. ``moved``: line of control's Python → the same code's line in
+    test; None where only one side has Python functions, so that what is within them on the other compares as a whole.
     """
 
-    def __init__(
-        self,
-        groups: Sequence[Group],
-        on_gpu: tuple[bool, bool],
-        family_of: FamilyOf,
-        holders: Mapping[int, str],
-        calls: Mapping[str, str],
-        moved: Mapping[str, str] | None,
-    ) -> None:
-        self.calls = calls
-        self.moved = moved
-        self.groups = groups
-        self.on_gpu = on_gpu
-        self.family_of = family_of
-        self.holders = holders
-        self.group_of: tuple[Mapping[Key, int], Mapping[Key, int]] = tuple(  # type: ignore[assignment]
-            {item.work.key: g for g, group in enumerate(groups) for item in group.items[side]} for side in (0, 1)
-        )
-        self.mixed = on_gpu[0] != on_gpu[1]
-        self._top = MIXED if self.mixed else GPU if on_gpu[0] else OPERATORS
-        self._replacements = _replacements(groups)
-        self._of_group = [self._group_chain(g) for g in range(len(groups))]
+    groups: Sequence[Group]
+    top: str
+    family_of: FamilyOf
+    holders: Mapping[int, str]
+    calls: Mapping[str, str]
+    moved: Mapping[str, str] | None
+
+    def __post_init__(self) -> None:
+        self._group_of: Pair[dict[Key, int]] = Pair({}, {})
+        for g, group in enumerate(self.groups):
+            for numbers, items in zip(self._group_of, group.items, strict=True):
+                numbers.update((item.work.key, g) for item in items)
+        self._replacements = _replacements(self.groups)
+        self._of_group = [self._group_chain(g) for g in range(len(self.groups))]
 
     def chain(self, key: LeafKey, side: int) -> tuple[Chain, int]:
         """(chain, group or −1) of a leaf of one side."""
         if key.work is not None:
-            group = self.group_of[side].get(key.work, -1)
+            group = self._group_of[side].get(key.work, -1)
             if group >= 0:
                 return self._of_group[group], group
             if key.kind == "gpu":
-                return (MIXED if self.mixed else GPU, OUTSIDE, display_name(key.name)), -1
+                return (MIXED if self.top == MIXED else GPU, OUTSIDE, display_name(key.name)), -1
         return self._host_chain(key, side), -1
 
     def _host_chain(self, key: LeafKey, side: int) -> Chain:
+        if key.kind in UNDIVIDED:
+            return HOST, UNDIVIDED[key.kind]
         call = self.calls.get(key.name, key.name)
         inside = display_name(key.op) if key.op else ""
-        if key.kind == "loading":
-            return HOST, LOADING
+        place = f"{call} in {inside}" if inside else call
         if key.kind == "compiling":
             name = key.name.replace(" (dynamo_timed)", "")
             return HOST, COMPILING, f"capture of a graph ({name})" if CAPTURE in name else name
-        if key.kind == "start":
-            return HOST, START
         if key.kind == "queue":
             return HOST, QUEUE, call or NOT_RECORDED
         if key.kind == "between":
             return HOST, QUEUE, f"{call or NOT_RECORDED}, {BETWEEN}"
-        if key.kind == "unknown":
-            return HOST, NOT_RECORDED
-        if key.kind in ("python", "annotated") and self.moved is None:
+        if key.kind in STRETCHES and self.moved is None:
             return HOST, PYTHON, NOT_RECORDED
         if key.kind == "python":
             name = key.name if side or not self.moved else self.moved.get(key.name, key.name)
@@ -355,10 +342,10 @@ class _Labels:
         if key.kind == "annotated":
             return HOST, PYTHON, f"{NUMBER.sub('#', key.name)}{ANNOTATION}"
         if key.kind == "sync":
-            return HOST, WAITING, call, f"{call} in {inside}" if inside else call
-        if self.mixed and key.kind == "op" and key.op:
+            return HOST, WAITING, call, place
+        if self.top == MIXED and key.kind == "op" and key.op:
             return MIXED, self.family_of(key.name, None), f"{display_name(key.name)}{ON_THE_HOST}"
-        here = inside or display_name(key.name) if key.kind == "op" else f"{call} in {inside}" if inside else call
+        here = inside or display_name(key.name) if key.kind == "op" else place
         if key.kind == "op" and is_compiled_call(key.op or key.name):  # on a CPU also what its kernels compute
             return HOST, COMPILED_CODE, here
         if key.kind == "call" and not inside:
@@ -368,15 +355,15 @@ class _Labels:
     def _group_chain(self, g: int) -> Chain:
         group = self.groups[g]
         if g in self._replacements and g not in self.holders:
-            return self._top, UNPAIRED, self._replacements[g], g
+            return self.top, UNPAIRED, self._replacements[g], g
         op = operator_of(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
         if {member.category for members in group.members for member in members} == {MEMCPY}:  # not what its kernels do
             op = f"{largest_kernels(group)}{COPIED}{op}"
         call = group.call if group.call and SHAPES in group.call else largest_kernels(group)
         if g in self.holders:
-            noun = "operators" if self._top == OPERATORS else "kernels"
-            return self._top, OTHER_CALLERS, self.holders[g], f"{group.family} {noun}", call, g
-        return self._top, group.family, op, call, g
+            noun = "operators" if self.top == OPERATORS else "kernels"
+            return self.top, OTHER_CALLERS, self.holders[g], f"{group.family} {noun}", call, g
+        return self.top, group.family, op, call, g
 
 
 def operator_of(group: Group) -> str:

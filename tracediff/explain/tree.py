@@ -33,6 +33,7 @@ from tracediff.explain.leaves import (
     Step,
 )
 from tracediff.formatting import ARROW, with_more
+from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 
 LAUNCHED = ("threads", "GEMM tiles")
@@ -207,7 +208,7 @@ NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
 
 
-def name_singles(leaves: Leaves, sides: tuple[SetLeaves, SetLeaves]) -> None:
+def name_singles(leaves: Leaves, sides: Pair[SetLeaves]) -> None:
     """Put the leaves that one event dominates aside, if the event is worth a line: its time is not a rate of the leaf,
     and its parent's other leaves did not change like it. ``sides`` are what ``leaves`` were paired from.
     """
