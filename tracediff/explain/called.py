@@ -215,7 +215,7 @@ def _own_functions(leaves: Leaves, trees: Trees) -> tuple[CallsOfSides, CallsOfS
     every, large = _no_calls(), _no_calls()
     operators: list[dict[str, Counter[str]]] = [defaultdict(Counter), defaultdict(Counter)]
     for side, tree in enumerate(trees):
-        for call, number in zip(tree.calls, operator_calls(tree), strict=True):
+        for call, number in operator_calls(tree):
             if number and call.line:
                 name = function_of(call.line)
                 every[side][name] += call.self_ns / tree.denominator

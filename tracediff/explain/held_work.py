@@ -16,7 +16,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import Op
 from tracediff.explain.called import function_of, is_own_name
-from tracediff.explain.programs import ClassCalls, ModulePath, class_of, is_operator, modules_around
+from tracediff.explain.programs import ClassCalls, ModulePath, class_of, in_modules, is_operator
 from tracediff.explain.repeated import OPTIMIZERS, Repeated
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair, total
@@ -111,7 +111,7 @@ def _outermost(tree: CallTree, name_of: Callable[[Call, ModulePath], str]) -> Ho
     those around it; empty of other calls) → its name.
     """
     around: list[str] = []
-    for call, module in zip(tree.calls, modules_around(tree), strict=True):
+    for module, call in in_modules(tree):
         name = around[call.parent] if call.parent >= 0 else ""
         around.append(name or name_of(call, tuple(map(class_of, module)) if call.kind == "module" else ()))
     return lambda item: around[item.node] if item.node >= 0 else ""

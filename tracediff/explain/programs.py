@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from math import fsum, isclose, log
 
@@ -59,7 +59,7 @@ def operators(tree: CallTree, which: str) -> dict[str, float]:
     out: dict[str, float] = defaultdict(float)
     parents = {call.parent for call in tree.calls if call.kind == "op"}
     inside: list[bool] = []  # another operator
-    for i, (call, number) in enumerate(zip(tree.calls, operator_calls(tree), strict=True)):
+    for i, (call, number) in enumerate(operator_calls(tree)):
         around = tree.calls[call.parent] if call.parent >= 0 else None
         inside.append(around is not None and (inside[call.parent] or is_operator(around)))
         is_other = {OUTERMOST: inside[i], INNERMOST: i in parents, EVERY: False}[which]
@@ -94,15 +94,13 @@ def launching_operators(tree: CallTree) -> set[str]:
     return {name for name, number in launching.items() if number and number >= thresholds.MOSTLY * calls[name]}
 
 
-def operator_calls(tree: CallTree) -> list[float]:
-    """Of each call how often an operator is called per step; 0 of what is none, or of a DataLoader or compilation."""
-    numbers: list[float] = []
+def operator_calls(tree: CallTree) -> Iterator[tuple[Call, float]]:
+    """Each call, and how often it calls an operator per step; 0 of what is none, or of a DataLoader or compilation."""
     is_aside: list[bool] = []  # made by a DataLoader or compilation
     for call in tree.calls:
         compiles = call.kind == "annotation" and COMPILER in call.name
         is_aside.append(_loads(call) or compiles or (call.parent >= 0 and is_aside[call.parent]))
-        numbers.append(call.count / tree.denominator if call.kind == "op" and not is_aside[-1] else 0.0)
-    return numbers
+        yield call, call.count / tree.denominator if call.kind == "op" and not is_aside[-1] else 0.0
 
 
 def _loads(call: Call) -> bool:
@@ -175,10 +173,10 @@ def listed(names: Sequence[str], most: int = bounds.EXAMPLES) -> str:
 
 def phases_of_operators(tree: CallTree) -> set[str]:
     """The phases in which operators are called."""
-    return {phase for phase, call in zip(_phases(tree), tree.calls, strict=True) if call.kind == "op" and call.count}
+    return {phase for phase, call in _in_phases(tree) if call.kind == "op" and call.count}
 
 
-def recomputed(trees: Trees) -> tuple[list[str], list[str]]:
+def recomputed(trees: Trees) -> list[list[str]]:
     """Of each side, the operators that both call outermost in the forward pass, and that side alone in its backward
     pass, too, those that are called most often first; none where none of these is a product, a convolution or
     attention.
@@ -189,14 +187,14 @@ def recomputed(trees: Trees) -> tuple[list[str], list[str]]:
     for mine, others in zip(backward, reversed(backward), strict=True):
         names = sorted(both & (mine.keys() - others.keys()), key=lambda name: (-mine[name], name))
         sides.append(names if others and any(family_of(name) in HEAVY for name in names) else [])
-    return sides[0], sides[1]
+    return sides
 
 
 def work_in_backward(tree: CallTree, names: Collection[str]) -> float:
     """ns per step of the work of operators of these ``names``, and of those inside them, in the backward pass."""
     nodes = {
         node
-        for node, (phase, call) in enumerate(zip(_phases(tree), tree.calls, strict=True))
+        for node, (phase, call) in enumerate(_in_phases(tree))
         if call.kind == "op" and call.label in names and phase == PHASES[BACKWARD]
     }
     return work_within(tree, nodes) / tree.denominator
@@ -205,19 +203,19 @@ def work_in_backward(tree: CallTree, names: Collection[str]) -> float:
 def _calls_in(tree: CallTree, *, is_backward: bool) -> Counter[str]:
     """Operator → calls in the backward pass; or before it, of those in no other."""
     calls = Counter[str]()
-    for phase, call in zip(_phases(tree), tree.calls, strict=True):
+    for phase, call in _in_phases(tree):
         is_outermost = call.parent < 0 or tree.calls[call.parent].kind != "op"
         if call.kind == "op" and (phase == PHASES[BACKWARD] if is_backward else is_outermost and phase not in PLACES):
             calls[call.label] += call.count
     return calls
 
 
-def _phases(tree: CallTree) -> list[str]:
-    """Of each call the phase that it is in."""
+def _in_phases(tree: CallTree) -> Iterator[tuple[str, Call]]:
+    """Each call with the phase that it is in."""
     phases: list[str] = []
     for call in tree.calls:
         phases.append(call.name if call.parent < 0 else phases[call.parent])
-    return phases
+        yield phases[-1], call
 
 
 def same_inputs(trees: Trees) -> float:
@@ -261,20 +259,20 @@ def changed_modules(trees: Trees) -> str:
 def _calls_of_modules(tree: CallTree) -> dict[ModulePath, Counter[tuple[str, str | None]]]:
     """Module → (operator, shapes) → its own calls, on the scale of the tree."""
     calls: dict[ModulePath, Counter[tuple[str, str | None]]] = {}
-    for module, call in zip(modules_around(tree), tree.calls, strict=True):
+    for module, call in in_modules(tree):
         if module:
             own = calls.setdefault(module, Counter())
             own[call.label, call.shapes] += call.count if call.kind == "op" else 0
     return calls
 
 
-def modules_around(tree: CallTree) -> list[ModulePath]:
-    """Of each call the innermost module that it is, or is in; empty for none."""
+def in_modules(tree: CallTree) -> Iterator[tuple[ModulePath, Call]]:
+    """Each call with the innermost module that it is, or is in; empty for none."""
     modules: list[ModulePath] = []
     for call in tree.calls:  # parents before children
         around = modules[call.parent] if call.parent >= 0 else ()
         modules.append((*around, call.label) if call.kind == "module" else around)
-    return modules
+        yield modules[-1], call
 
 
 def repeated_modules(control: ClassCalls, test: ClassCalls) -> list[tuple[ModulePath, tuple[int, int], float]]:
@@ -314,7 +312,7 @@ def _factor(control: Mapping[str, int], test: Mapping[str, int]) -> float:
 def calls_by_class(tree: CallTree) -> ClassCalls:
     """The operator calls of the modules of each class in each place."""
     own: dict[ModulePath, Counter[str]] = defaultdict(Counter)
-    for module, call in zip(modules_around(tree), tree.calls, strict=True):
+    for module, call in in_modules(tree):
         if module and call.kind == "op":
             own[module][call.label] += call.count
     out: ClassCalls = defaultdict(lambda: (set(), Counter()))

@@ -15,7 +15,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.explain.amounts import Trees, work_within
 from tracediff.explain.facts import REPEATED, Fact
 from tracediff.explain.lines import pace
-from tracediff.explain.programs import ClassCalls, ModulePath, class_of, modules_around, repeated_modules
+from tracediff.explain.programs import ClassCalls, ModulePath, class_of, in_modules, repeated_modules
 from tracediff.explain.tree import Node, is_near_one
 from tracediff.formatting import count, counts, plural, times
 from tracediff.pair import Pair
@@ -148,8 +148,8 @@ def work_in(trees: Trees, path: ModulePath) -> Pair[int]:
     """The time of the work within modules of a class, ``path`` with those around it."""
 
     def below(tree: CallTree) -> int:
-        modules = modules_around(tree)
-        return work_within(tree, {i for i, module in enumerate(modules) if tuple(map(class_of, module)) == path})
+        modules = enumerate(in_modules(tree))
+        return work_within(tree, {i for i, (module, _) in modules if tuple(map(class_of, module)) == path})
 
     return trees.map(below)
 
