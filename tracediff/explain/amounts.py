@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.arrays import Floats, Int64
+from tracediff.arrays import Floats
 from tracediff.diff.comparison import OPERATOR
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import VIEWS, Item, base_name
 from tracediff.explain.leaves import CALLS, COLUMNS, HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.lines import Amount
-from tracediff.explain.tree import Node, logarithmic_mean
+from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, times
 from tracediff.pair import Pair
 from tracediff.patterns import late
@@ -129,17 +129,6 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
         return Amount(test / control, unit, part[unit]) if control and test else None
     is_counted = sum(part.values()) >= thresholds.MOSTLY and node.count.all()
     return Amount(float(node.count[1] / node.count[0]), EVENTS, 1.0) if is_counted else None
-
-
-def is_outweighed(leaves: Leaves, candidates: Int64, measured: Int64) -> bool:
-    """Whether work of one side only, of ``candidates`` in the families of the ``measured`` leaves, turns how much more
-    these are into less, or the other way round.
-    """
-    families = {leaves.chains[i][:2] for i in measured.tolist()}
-    lone = [i for i in candidates.tolist() if not leaves.total[:, i].all() and leaves.chains[i][:2] in families]
-    ratios = np.log(leaves.ratio[measured])
-    effect = float((logarithmic_mean(*leaves.total[:, measured]) * ratios).sum())
-    return effect * (effect + float((leaves.total[1, lone] - leaves.total[0, lone]).sum())) < 0
 
 
 def calls_of(node: Node, leaves: Leaves) -> Floats:
@@ -277,15 +266,6 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float, unit: str
                 own = f" ({times(grown)} ×)" if apart else ""
                 examples.append((apart, -sum(group.time), f"{calls[0].label} {shapes}{own}"))
     return min(examples)[2] if examples else ""
-
-
-def shapes_of(group: Group, trees: Sequence[CallTree]) -> tuple[set[str | None], set[str | None]]:
-    """The shapes of the calls that launch a group's work on both sides."""
-    control, test = (
-        {tree.calls[item.node].shapes for item in items if item.node >= 0}
-        for tree, items in zip(trees, group.items, strict=True)
-    )
-    return control, test
 
 
 def resized(*shapes: str | None) -> str:

@@ -15,7 +15,7 @@ from tracediff.aggregate.call_tree import Call
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
-from tracediff.explain.amounts import LOOKUP, Trees, changed_shape, is_outweighed, shapes_of
+from tracediff.explain.amounts import LOOKUP, Trees, changed_shape
 from tracediff.explain.facts import FIRST_DIMENSION, OTHER_SIZES, WORK_DIFFERS, Fact
 from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
 from tracediff.explain.programs import calls_by_shape
@@ -46,7 +46,7 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
     )
     for label in WORDS:
         parts, effects, ratios, units = measured(leaves, (label,), is_paired)
-        if not parts.size or is_outweighed(leaves, *map(np.flatnonzero, is_measured_work(leaves, (label,)))):
+        if not parts.size or _is_outweighed(leaves, label):
             continue
         part = float(parts.sum())
         sizes = np.abs(effects)
@@ -74,6 +74,19 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         where_differs = f"{DIFFERENT_WORK} ({amount} where it differs)"
         out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), where_differs))
     return out
+
+
+def _is_outweighed(leaves: Leaves, label: str) -> bool:
+    """Whether work of one side only, in the families of measured work, turns how much more that is into less, or the
+    other way round; of what is below a first ``label``.
+    """
+    here, is_measured = is_measured_work(leaves, (label,))
+    families = {leaves.chains[i][:2] for i in np.flatnonzero(is_measured).tolist()}
+    one_sided = np.flatnonzero(here & ~leaves.total.all(axis=0)).tolist()
+    lone = [i for i in one_sided if leaves.chains[i][:2] in families]
+    ratios = np.log(leaves.ratio[is_measured])
+    effect = float((logarithmic_mean(*leaves.total[:, is_measured]) * ratios).sum())
+    return effect * (effect + float((leaves.total[1, lone] - leaves.total[0, lone]).sum())) < 0
 
 
 def other_sizes(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
@@ -163,7 +176,10 @@ def _is_paired(group: Group) -> bool:
 
 def _has_same_shapes(group: Group, trees: Trees) -> bool:
     """Whether both sides call with the same shapes, however often."""
-    control, test = shapes_of(group, trees)
+    control, test = (
+        {tree.calls[item.node].shapes for item in items if item.node >= 0}
+        for tree, items in zip(trees, group.items, strict=True)
+    )
     return control == test != {None} and bool(control)
 
 
