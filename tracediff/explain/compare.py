@@ -190,13 +190,11 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
         judging: settings of the significance tests.
     """
     judging = judging or Judging()
-    requested = control, test
-    control, test = of_common_ranks(control, test)
-    steps = step_averages(Pair(control, test))
-    summaries = summarise(control, steps.control), summarise(test, steps.test)
-    comparison = _accounts(*summaries, judging)
+    traces = of_common_ranks(control, test)
+    summaries = Pair(*map(summarise, traces, step_averages(traces)))
+    comparison = _accounts(summaries, judging)
     shared = any(all(op.count) and op.category != "user_annotation" for op in comparison.ops) or not comparison.ops
-    comparability = preflight(*requested, shared)
+    comparability = preflight(control, test, shared)
     comparison = replace(comparison, comparability=comparability)
     if comparability.level == REFUSED and not force:
         return _refused(comparison)
@@ -314,13 +312,10 @@ def _other_inputs(inputs: OtherInputs, least: float) -> list[str]:
     return texts
 
 
-def of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:
+def of_common_ranks(control: TraceSet, test: TraceSet) -> Pair[TraceSet]:
     """Both sets with the ranks that both have; as they are if there are none, or no others."""
-    common = set(control.ranks) & set(test.ranks)
-    if not common:
-        return control, test
-    first, second = (_of_ranks(traces, common) for traces in (control, test))
-    return first, second
+    both, common = Pair(control, test), set(control.ranks) & set(test.ranks)
+    return both.map(lambda traces: _of_ranks(traces, common)) if common else both
 
 
 def _of_ranks(traces: TraceSet, ranks: set[int]) -> TraceSet:
@@ -329,7 +324,7 @@ def _of_ranks(traces: TraceSet, ranks: set[int]) -> TraceSet:
     return replace(traces, runs=of_ranks(traces.runs, frozenset(ranks)))
 
 
-def _explained(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> Explanation:
+def _explained(comparison: Comparison, summaries: Pair[SetSummary], judging: Judging) -> Explanation:
     families = summaries[0].traces.families
     both = zip(summaries, comparison.trees, strict=True)
     leaves = Pair(*(set_leaves(side.traces, tree, side.steps.runs) for side, tree in both))
@@ -338,7 +333,7 @@ def _explained(comparison: Comparison, summaries: tuple[SetSummary, SetSummary],
     return explain(comparison, leaves, family_of, judging.noise_floor, late_work)
 
 
-def _late_work(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> str:
+def _late_work(comparison: Comparison, summaries: Pair[SetSummary], judging: Judging) -> str:
     """``host code in forward +6.1 ms``: what most of the change is of the rank that the others wait for on the side
     that takes longer, compared alone; empty where nothing is, or where its steps are explained anyway.
     """
@@ -356,10 +351,10 @@ def _late_work(comparison: Comparison, summaries: tuple[SetSummary, SetSummary],
     return f"{first.label} {explanation.leaves.step_unit.signed_text(first.delta_us)}" if is_most else ""
 
 
-def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Comparison:
+def _accounts(both: Pair[SetSummary], judging: Judging) -> Comparison:
     """The comparison without preflight and explanation."""
+    control, test = both
     on_gpu = control.side.has_gpu or test.side.has_gpu
-    both = Pair(control, test)
     scale = lcm(*control.denominators, *test.denominators)
     trees = both.map(lambda side: call_tree(side.traces, on_gpu, scale))
     families = control.traces.families
