@@ -378,8 +378,7 @@ def _in_words(line: Line, what: str, reasons: set[str], sources: LineSources) ->
         waiting = f"includes waiting for {_late(node, sources)}"
         texts = (waiting, what) if sources.late_work in waiting else (what, waiting)  # the first one stays
         what = waiting if what in ("", UNKNOWN) else "; ".join(texts)
-    longer = int(node.total[1] > node.total[0])
-    is_in_some = what and not node.total.all() and not leaves.in_each[longer, node.leaves].any()
+    is_in_some = what and not node.total.all() and not leaves.in_each[node.longer_side, node.leaves].any()
     return f"{what}, not in every step" if is_in_some else what
 
 
@@ -408,7 +407,7 @@ def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> C
     """Where the longest stretch between operators is, if both sides have any and in every run it is most of ``node`` in
     a step of the side that has more.
     """
-    side = int(node.total[1] > node.total[0])
+    side = node.longer_side
     code = {leaf for leaf in node.leaves if leaves.kinds[leaf] in STRETCHES}
     gaps = [(gap, run, leaf) for (run, leaf), gap in leaves.longest[side].items() if leaf in code and gap.following]
     runs = range(len(leaves.runs[side]))
@@ -433,8 +432,7 @@ def _line_of_calls(node: Node, sources: LineSources) -> CauseReason | None:
     """The line of code outside of torch that most of the calls run for that the side which has more makes beside those
     of the other.
     """
-    side = int(node.total[1] > node.total[0])
-    leaves = sources.leaves
+    side, leaves = node.longer_side, sources.leaves
     names = {leaves.names[side][leaf] for leaf in node.leaves if leaves.kinds[leaf] == "op"}
     by_line = Counter[str]()
     for name in names:

@@ -199,7 +199,7 @@ def _exposed(whole: Node, exposure: float) -> str:
     """What most of the ``exposure`` of a part of the step is of, in words; empty where nothing is most of it."""
     others = QUEUE, SINGLES, OTHER_CALLERS  # which are no work, or of no kind
     parts = [Line((whole.label,), part) for part in whole.children.values() if part.label not in others]
-    calls = next((part for part in whole.children.values() if part.label == OTHER_CALLERS), None)
+    calls = whole.children.get(OTHER_CALLERS)
     parts += [Line((whole.label, OTHER_CALLERS), call) for call in calls.children.values()] if calls else []
     largest = max(parts, key=lambda line: abs(line.node.exposure), default=None)
     moved = sum(abs(line.node.exposure) for line in parts)

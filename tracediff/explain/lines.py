@@ -332,7 +332,7 @@ def what_happened(line: Line, amount: Amount | None, calls: Floats, *, is_record
 
 
 def _added_or_removed(node: Node) -> str:
-    return "added" if node.total[1] > node.total[0] else "removed"
+    return "added" if node.longer_side else "removed"
 
 
 def _more_or_less(line: Line) -> str:

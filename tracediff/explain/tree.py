@@ -177,6 +177,11 @@ class Node(Struct, eq=False):
         return dict(zip(EFFECTS, (*sizes.tolist(), self.exposure), strict=True))
 
     @property
+    def longer_side(self) -> int:
+        """0 if control takes longer, or as long, 1 if test does."""
+        return int(self.total[1] > self.total[0])
+
+    @property
     def agrees(self) -> bool:
         """Whether its own time changed in the direction of what it accounts for; its parts may differ in how much of
         them the step waits for. What is less than the resolution of traces, 1 ns, is not a change.
@@ -343,7 +348,7 @@ def _replace(node: Node) -> None:
     has = [{child.label for child in node.children.values() if child.total[side]} for side in (0, 1)]
     for step, child in node.children.items():
         if child.label not in has[0] & has[1]:
-            sides[int(child.total[1] > child.total[0])][step] = child
+            sides[child.longer_side][step] = child
     ns = [sum(float(child.total.sum()) for child in side.values()) for side in sides]
     if not all(sides) or min(ns) < thresholds.WORTH_A_LINE * max(ns):  # next to nothing replaces nothing
         return
