@@ -61,9 +61,7 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
     make, and the others, each with its part of the operator's time, and of the calls of the driver in it. What of these
     one side alone calls in operators of both is by itself.
     """
-    counted, is_call = _counts(leaves), leaves.below(HOST, OPERATORS)
-    counts = [counted.get(_operator(leaves, i), leaves.count[:, i]) for i in range(len(leaves))]
-    calls = np.array(counts).reshape(-1, 2).T
+    calls, is_call = _calls_of_operators(leaves), leaves.below(HOST, OPERATORS)
     of_both, is_driver = is_call & calls.all(axis=0), leaves.kinds == "call"
     has_driver = leaves.count[:, is_driver].any(axis=1).all()  # else it is not recorded
     is_new = of_both & is_driver & ~leaves.count.all(axis=0) & has_driver
@@ -89,27 +87,29 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
 
 def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:
     """Give every leaf its amounts and unit, where they are known."""
-    counted = _counts(leaves)
+    calls = _calls_of_operators(leaves)
     for i, group in enumerate(leaves.groups):
         amount: Amounts | None = None
         if i in leaves.single:  # its time is not a rate
             continue
         if group >= 0:
             amount = group_amounts(groups[group], trees, same_vendor)
-        elif leaves.kinds[i] in COUNTED and all(number := counted.get(_operator(leaves, i), leaves.count[:, i])):
-            amount = number.tolist(), "calls"
+        elif leaves.kinds[i] in COUNTED and calls[:, i].all():
+            amount = calls[:, i].tolist(), "calls"
         leaves.amounts[:, i], leaves.unit[i] = amount or (nan, "")
 
 
-def _counts(leaves: Leaves) -> dict[Chain, Floats]:
-    """Chain of an operator on the host → its calls per step, float64[2]."""
-    return {leaves.chains[i]: leaves.count[:, i] for i, kind in enumerate(leaves.kinds) if kind == "op"}
-
-
-def _operator(leaves: Leaves, leaf: int) -> Chain:
-    """The chain of the operator that makes a call: calls of the driver are how it works, not how much it does."""
-    name = leaves.ops[0][leaf] or leaves.ops[1][leaf]
-    return (*leaves.chains[leaf][:-1], display_name(name) if name else "")
+def _calls_of_operators(leaves: Leaves) -> Floats:
+    """float64[2, l] calls per step: of a call of the driver, which is how an operator works and not how much it does,
+    those of the operator that makes it.
+    """
+    counted = {leaves.chains[i]: leaves.count[:, i] for i, kind in enumerate(leaves.kinds) if kind == "op"}
+    calls = leaves.count.copy()
+    for i, chain in enumerate(leaves.chains):
+        name = leaves.ops[0][i] or leaves.ops[1][i]
+        operator = (*chain[:-1], display_name(name) if name else "")
+        calls[:, i] = counted.get(operator, calls[:, i])
+    return calls
 
 
 def node_amount(node: Node, leaves: Leaves) -> Amount | None:
