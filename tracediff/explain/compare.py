@@ -108,17 +108,17 @@ def _missing(comparison: Comparison) -> list[Reason]:
     """Matrix products, convolutions or attention of the control side that the test side does not do, nor anything in
     their place.
     """
-    wrappers = _wrappers(comparison)
-    missing_work = [(time, group) for group in comparison.work.groups if (time := _missing_time(group, wrappers))]
+    wrappers, groups = _wrappers(comparison), comparison.work.groups
+    missing_work = [(time, group) for group in groups if (time := _missing_time(group, wrappers))]
     time = sum(time for time, _ in missing_work)
     share = time / max(comparison.work.time.control, 1)
     if share < thresholds.MISSING_WORK:
         return []
     flops = flop_ratio(comparison.trees, thresholds.MISSING_WORK)  # whatever is matched with what
-    operators = {m.op for g in comparison.work.groups for m in g.members.control}
+    operators = {m.op for g in groups for m in g.members.control}
     instead = sum(
         m.ns
-        for g in comparison.work.groups
+        for g in groups
         for m in g.members.test
         if m.family in REPLACEMENTS and (not g.members.control or m.op not in operators)
     )
@@ -170,10 +170,7 @@ def _outside(comparison: Comparison) -> list[Reason]:
     """That steps, as a marker may choose them, do not contain most of the launches."""
     gpu = comparison.gpu_time
     shares = []
-    for side, in_steps, outside in (
-        (comparison.control, gpu.time.control, gpu.outside.time.control),
-        (comparison.test, gpu.time.test, gpu.outside.time.test),
-    ):
+    for side, in_steps, outside in zip(comparison.sides, gpu.time, gpu.outside.time, strict=True):
         steps = len(side.steps_recorded) * side.runs * max(len(side.ranks), 1)
         shares.append(outside / whole if (whole := outside + comparison.us(in_steps) * 1000 * steps) else 0.0)
     if max(shares) < thresholds.MOSTLY:
@@ -343,8 +340,7 @@ def _late_work(comparison: Comparison, summaries: Pair[SetSummary], judging: Jud
         return ""
     control, test = (_of_ranks(summary.traces, {late.rank}) for summary in summaries)
     alone = compare_sets(control, test, force=True, judging=judging)
-    explanation = alone.explanation
-    first = next(iter(explanation.causes), None) if explanation else None
+    explanation, first = alone.explanation, next(iter(alone.causes), None)
     if explanation is None or first is None or waits_for_ranks(first.chain):
         return ""
     is_most = first.delta_us * change > 0 and abs(first.delta_us) >= thresholds.MOSTLY * abs(comparison.us(change))
