@@ -351,7 +351,7 @@ def _cause(line: Line, delta_us: float, sources: LineSources, significance: Sign
         reasons = [reason for reason in reasons if reason.code != "caller"]
     reasons = [reason for reason in reasons if reason.text != f"called by {label}"]
     what = what_happened(line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_stated=is_stated)
-    if groups and not node.total.all() and _is_unpaired(groups, comparison.work.groups, leaves):
+    if groups and not node.is_of_both and _is_unpaired(groups, comparison.work.groups, leaves):
         what = UNPAIRED
     if OTHER_CALLERS in line.trail:
         repeated = sources.repeated.get(node.label)
@@ -378,7 +378,7 @@ def _in_words(line: Line, what: str, reasons: set[str], sources: LineSources) ->
         waiting = f"includes waiting for {_late(node, sources)}"
         texts = (waiting, what) if sources.late_work in waiting else (what, waiting)  # the first one stays
         what = waiting if what in ("", UNKNOWN) else "; ".join(texts)
-    is_in_some = what and not node.total.all() and not leaves.in_each[node.longer_side, node.leaves].any()
+    is_in_some = what and not node.is_of_both and not leaves.in_each[node.longer_side, node.leaves].any()
     return f"{what}, not in every step" if is_in_some else what
 
 
@@ -412,7 +412,7 @@ def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> C
     gaps = [(gap, run, leaf) for (run, leaf), gap in leaves.longest[side].items() if leaf in code and gap.following]
     runs = range(len(leaves.runs[side]))
     by_run = [max((gap.ns for gap, of_run, _ in gaps if of_run == run), default=0) for run in runs]
-    if not node.total.all() or min(by_run) < max(thresholds.MOSTLY * node.total[side], 1):
+    if not node.is_of_both or min(by_run) < max(thresholds.MOSTLY * node.total[side], 1):
         return None
     longest, _, leaf = max(gaps, key=lambda gap: gap[0].ns)
     place = "" if leaves.chains[leaf][-1] in (NOT_RECORDED, node.label) else f" in {leaves.chains[leaf][-1]}"
@@ -463,7 +463,7 @@ def _elsewhere(node: Node, leaves: Leaves) -> tuple[bool, list[int]]:
     """(whether a side that has none of ``node`` has anything of its kinds, so that it would be recorded; its leaves of
     that name).
     """
-    if node.total.all():
+    if node.is_of_both:
         return True, []
     inside, side = set(node.leaves), int(node.total[1] == 0)
     kinds = {leaves.kinds[i] for i in inside}

@@ -49,7 +49,7 @@ def slack_of(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
         busy: float64[2] ns per step in which a GPU works, for whatever the host does.
     """
     steps, is_host = leaves.step_ns, leaves.below(HOST)
-    host = leaves.total[:, is_host & np.isin(leaves.kinds, HOST_WORK)].sum(axis=1)
+    host = leaves.total_of(is_host & np.isin(leaves.kinds, HOST_WORK))
     calls = is_host & (leaves.kinds == "call")
     count, total = leaves.count[:, calls], leaves.total[:, calls]
     each = np.divide(total, count, out=np.zeros_like(total), where=count > 0).min(axis=0)  # longer ones may have waited

@@ -104,7 +104,7 @@ def other_stream(comparison: Comparison) -> list[Fact]:
             for items, stream, time in zip(group.items, main, group.time, strict=True)
         ]
         if all(group.items) and is_elsewhere[0] != is_elsewhere[1]:
-            moved[is_elsewhere[1]][kernels_of(group.family)] += sum(item.ns for items in group.items for item in items)
+            moved[is_elsewhere[1]][kernels_of(group.family)] += sum(group.time)
     more = int(overlap[1] > overlap[0])
     ns, least = moved[more], thresholds.WORTH_A_LINE
     if ns.total() < least * whole or overlap[more] - overlap[1 - more] < least * ns.total() / 2:  # of both sides
@@ -138,7 +138,7 @@ def other_ranks(leaves: Leaves, sides: Sides) -> list[Fact]:
         return []
     is_within = np.array([any(map(is_communication, both)) for both in leaves.names.T], bool)
     is_within &= leaves.kinds == "gpu"
-    whole, within = leaves.step_ns, leaves.path[:, is_within].sum(axis=1)
+    whole, within = leaves.step_ns, leaves.path_of(is_within)
     apart, moved = (float(values[1] - values[0]) for values in (whole, within))
     if not leaves.total[:, is_within].any(axis=1).all() or abs(apart) < thresholds.NO_DIFFERENCE * whole.max():
         return []
@@ -165,7 +165,7 @@ def late_rank(sides: Sides) -> list[Fact]:
 def hidden_host(leaves: Leaves) -> list[Fact]:
     """hidden-host: what the host does takes more or less time, which the step does not wait for."""
     is_host = leaves.below(HOST) & ~leaves.below(HOST, QUEUE) & ~leaves.below(HOST, WAITING)
-    (before, after), on_path = leaves.total[:, is_host].sum(axis=1), leaves.path[:, is_host].sum(axis=1)
+    (before, after), on_path = leaves.total_of(is_host), leaves.path_of(is_host)
     if not is_hidden(after - before, on_path[1] - on_path[0], leaves.step_ns.max()):
         return []
     unit = with_decimals_of(leaves.step_unit, max(before, after) / 1000)
@@ -270,7 +270,7 @@ def stand_ins_of(leaves: Leaves) -> list[set[str]]:
 def not_steady(leaves: Leaves) -> list[Fact]:
     """not-steady, compiles-anew: torch.compile works within the measured steps, or within every one."""
     whole = leaves.step_ns
-    parts = leaves.path[:, leaves.kinds == "compiling"].sum(axis=1) / np.where(whole > 0, whole, 1)
+    parts = leaves.path_of(leaves.kinds == "compiling") / np.where(whole > 0, whole, 1)
     if parts.max() < thresholds.WORTH_A_LINE:
         return []
     control, test = percent(float(parts[0])), percent(float(parts[1]))
@@ -302,7 +302,7 @@ def late_start(leaves: Leaves) -> list[Fact]:
     """late-start: a file's first GPU event starts long after its launch, as the GPU runs what was launched before the
     recording or the profiler starts; said where the change would be another one without that.
     """
-    whole, start = leaves.step_ns, leaves.path[:, leaves.kinds == "start"].sum(axis=1)
+    whole, start = leaves.step_ns, leaves.path_of(leaves.kinds == "start")
     rest = whole - start
     if not start.any() or not rest.all():
         return []

@@ -141,7 +141,7 @@ class Leaves(Struct):
         time in which the GPU is idle, one leaf. None where they do not fit, as those of several streams may not.
         """
         is_gpu = self.kinds == "gpu"
-        idle = np.array(step) - self.total[:, is_gpu].sum(axis=1)
+        idle = np.array(step) - self.total_of(is_gpu)
         if idle.min() < 0 or not is_gpu.any():
             return None
 
@@ -177,6 +177,14 @@ class Leaves(Struct):
         out: Floats = np.full(len(self), np.nan)
         np.divide(self.amounts[1], self.amounts[0], out=out, where=is_of_both)
         return out
+
+    def path_of(self, some: Bools) -> Floats:
+        """float64[2] ns per step of the leaves that are ``some``, on the path."""
+        return np.asarray(self.path[:, some].sum(axis=1))
+
+    def total_of(self, some: Bools) -> Floats:
+        """float64[2] ns per step of the leaves that are ``some``, in the period."""
+        return np.asarray(self.total[:, some].sum(axis=1))
 
     @property
     def step_ns(self) -> Floats:

@@ -203,7 +203,7 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
         return False
     if PYTHON in (*trail, node.label):  # where a function with another name is another part
         return not is_of_one
-    if not node.total.all():  # one side has none of it
+    if not node.is_of_both:  # one side has none of it
         return True
     if len(counting) > 1 and (effect == "speed" or not is_of_one) and _is_uniform(children):
         return True  # else the name of the one says more
@@ -283,7 +283,7 @@ def _of_largest(line: Line) -> str:
 
 def _one_sided(node: Node) -> str:
     """``added operator calls``: other calls that one side alone makes; empty of any others."""
-    if node.label != OTHER_CALLS or node.total.all() or not node.total.any():
+    if node.label != OTHER_CALLS or node.is_of_both or not node.total.any():
         return ""
     return f"{'added' if node.total[1] else 'removed'} operator calls"
 
@@ -315,14 +315,14 @@ def what_happened(line: Line, amount: Amount | None, calls: Floats, *, is_record
     fact says how much more work it is.
     """
     node = line.node
-    is_event = node.note == SINGLE and (node.total.all() or line.trail[0] == HOST)
+    is_event = node.note == SINGLE and (node.is_of_both or line.trail[0] == HOST)
     if is_event or _one_sided(node):  # as its label says
         return ""
-    if OTHER_CALLS in line.chain and node.total.all():  # a reason names them
+    if OTHER_CALLS in line.chain and node.is_of_both:  # a reason names them
         return ""
-    if node.note == REPLACED or (OTHER_CALLERS in line.trail and ARROW in node.label and node.total.all()):
+    if node.note == REPLACED or (OTHER_CALLERS in line.trail and ARROW in node.label and node.is_of_both):
         return "replaced"
-    if not node.total.all():
+    if not node.is_of_both:
         if node.count.all() or QUEUE in line.chain:  # who waits on one side only does no other work
             return ""
         return _added_or_removed(node) if is_recorded else "not recorded on the other side"

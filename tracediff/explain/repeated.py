@@ -59,7 +59,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
 
     def happened(self, node: Node) -> str:
         """``6 → 4 times, each 1.25 × as long``: of annotations, whose ``node`` is all of them, how long each takes."""
-        if self.path or not node.total.all():
+        if self.path or not node.is_of_both:
             return self.often
         each = float(node.total[1] / node.total[0]) * self.numbers.control / self.numbers.test
         if is_near_one(each):

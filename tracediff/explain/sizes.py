@@ -122,7 +122,7 @@ def _largest(ns_of: Counter[str]) -> str:
 
 
 def _word(comparison: Comparison) -> str:
-    return WORDS[GPU if any(side.has_gpu for side in comparison.sides) else OPERATORS]
+    return WORDS[GPU if comparison.has_gpu else OPERATORS]
 
 
 def first_dimension(comparison: Comparison) -> list[Fact]:

@@ -177,6 +177,11 @@ class Node(Struct, eq=False):
         return dict(zip(EFFECTS, (*sizes.tolist(), self.exposure), strict=True))
 
     @property
+    def is_of_both(self) -> bool:
+        """Whether both sides have any of it."""
+        return bool(self.total.all())
+
+    @property
     def longer_side(self) -> int:
         """0 if control takes longer, or as long, 1 if test does."""
         return int(self.total[1] > self.total[0])
@@ -218,7 +223,7 @@ def name_singles(leaves: Leaves, sides: Pair[SetLeaves]) -> None:
     and its parent's other leaves did not change like it. ``sides`` are what ``leaves`` were paired from.
     """
     for side, own in enumerate(sides):
-        for leaf, single in _dominant(leaves, side, _by_name(own)).items():
+        for leaf, single in _dominant(leaves, side, own).items():
             single_leaf = leaves.single.get(leaf)
             if single_leaf is None or single.longest.ns > single_leaf.longest.ns:
                 leaves.single[leaf] = single
@@ -236,8 +241,9 @@ def _by_name(leaves: SetLeaves) -> dict[tuple[str, str], tuple[float, float]]:
     return out
 
 
-def _dominant(leaves: Leaves, side: int, names: dict[tuple[str, str], tuple[float, float]]) -> dict[int, Single]:
-    """Leaf → the longest event of all runs, where that of every run dominates it."""
+def _dominant(leaves: Leaves, side: int, own: SetLeaves) -> dict[int, Single]:
+    """Leaf → the longest event of all runs, where that of every run dominates it; ``own``: the leaves of a side."""
+    names = _by_name(own)
     least = thresholds.WORTH_A_LINE * abs(float(leaves.step_ns @ (-1, 1)))
     runs, steps = leaves.runs[side].shape[0], leaves.steps[side]
     every = sum(steps)

@@ -202,7 +202,7 @@ def _times_of_one_side(leaves: Leaves, trees: Trees, differing: Differing) -> di
 def _nothing_recorded(comparison: Comparison) -> list[Fact]:
     """nothing-recorded: neither side has any work."""
     has_operators = any(call.kind == "op" for tree in comparison.trees for call in tree.calls)
-    if has_operators or any(side.has_gpu for side in comparison.sides):
+    if has_operators or comparison.has_gpu:
         return []
     text = "neither side has an operator or a GPU event: was the profiler's schedule over before the program's steps?"
     return [Fact("nothing-recorded", text, setting="with nothing of the program recorded")]
@@ -282,7 +282,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
         part = percent(float(measured(leaves, WORDS)[0].sum()))
         return [Fact(AS_MUCH, f"as much work in what both sides do (sizes known for {part} of the time)")]
     is_work, _ = is_measured_work(leaves, WORDS)
-    whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
+    whole, measured_ns = leaves.total_of(is_work), leaves.total_of(is_work & (leaves.ratio > 0)).sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
@@ -311,7 +311,7 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
 
 def _waited(leaves: Leaves) -> float:
     """ns per step that the step waits longer for work, on a GPU or of operators without one."""
-    control, test = leaves.path[:, ~leaves.below(HOST)].sum(axis=1).tolist()
+    control, test = leaves.path_of(~leaves.below(HOST)).tolist()
     return float(test - control)
 
 
@@ -380,8 +380,7 @@ def _host_speed(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     step's change.
     """
     is_same, is_other = leaves.below(HOST, SHARED_CALLS), leaves.below(HOST, OTHER_CALLS)
-    took = leaves.total[:, is_same].sum(axis=1) / 1000
-    waited, step_us = (leaves.path[:, some].sum(axis=1) / 1000 for some in (is_same, slice(None)))
+    took, waited, step_us = (ns / 1000 for ns in (leaves.total_of(is_same), leaves.path_of(is_same), leaves.step_ns))
     changed = min(abs(took[1] - took[0]), abs(waited[1] - waited[0]))
     least = max(thresholds.MOSTLY * abs(step_us[1] - step_us[0]), thresholds.WORTH_A_LINE * max(step_us))
     if not took.all() or changed < least:
