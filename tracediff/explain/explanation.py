@@ -151,11 +151,11 @@ class Explanation:
     root: Node
     leaves: Leaves = field(repr=False, compare=False)
     differing: Differing
-    period: str = "step"
-    profiled: bool = True
-    ranks: int = 1
-    of_rank: str = ""
-    gpu_work: Significance = UNTESTED
+    period: str
+    profiled: bool
+    ranks: int
+    of_rank: str
+    gpu_work: Significance
 
     @property
     def rest_us(self) -> float:
@@ -242,7 +242,7 @@ def explain(
     sources = LineSources(comparison, leaves, differing, {one.name: one for one in repeated}, late_work)
     slack = _slack(comparison, leaves) if leaves is profiled else {}
     accounted, remainders = account(lines, root, slack, facts)
-    is_stated = any(fact.code == WORK_DIFFERS for fact in facts)
+    is_stated, ranks = any(fact.code == WORK_DIFFERS for fact in facts), max(len(side.ranks) for side in sides)
     tested = _significance([line.node for line, _ in accounted], leaves, noise_floor)
     return Explanation(
         facts=facts,
@@ -256,8 +256,8 @@ def explain(
         leaves=leaves,
         period=_period(comparison, profiled=leaves is profiled),
         profiled=leaves is profiled,
-        ranks=max(len(side.ranks) for side in sides),
-        of_rank=_of_rank(sides),
+        ranks=ranks,
+        of_rank=_of_rank(sides) if ranks > 1 else "",
         gpu_work=next(iter(_significance(gpu_work, leaves, noise_floor)), UNTESTED),
         differing=differing,
     )
@@ -308,8 +308,6 @@ def _slack(comparison: Comparison, leaves: Leaves) -> dict[str, Floats]:
 def _of_rank(sides: Pair[Side]) -> str:
     """Of several ranks, the one whose steps are explained."""
     ranks = {side.slowest_rank for side in sides}
-    if max(len(side.ranks) for side in sides) < 2:
-        return ""
     return f"rank {ranks.pop()}" if len(ranks) == 1 and None not in ranks else "one rank of each step"
 
 

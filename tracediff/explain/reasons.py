@@ -32,7 +32,7 @@ from tracediff.explain.tree import REPLACED, Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, plural, with_digits
 from tracediff.formatting import count as counted
 from tracediff.formatting import number as number_text
-from tracediff.pair import SIDES, Pair, total
+from tracediff.pair import Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import SHORT_TYPES
 from tracediff.profile.kernels.families import uses_tensor_cores
@@ -67,7 +67,7 @@ class NodeWork(Struct, frozen=True):
     groups: Sequence[Group]
     trees: Pair[CallTree]
     as_much: bool
-    others: Sequence[Group] = ()
+    others: Sequence[Group]
 
     @property
     def items(self) -> list[list[Item]]:
@@ -323,8 +323,8 @@ def other_inputs(comparison: Comparison) -> OtherInputs:
     """In what the inputs of the same operators on the same shapes differ in much of the work; TF32 as a dtype of
     kernels.
     """
-    ns_of = [defaultdict[int, int](int) for _ in SIDES]
-    dtypes: list[dict[int, str]] = [{} for _ in SIDES]
+    ns_of = Counter[int](), Counter[int]()
+    dtypes: Pair[dict[int, str]] = Pair({}, {})
     for side, tree in enumerate(comparison.trees):
         for one in tree.work:
             ns_of[side][one.node] += one.ns
@@ -334,7 +334,7 @@ def other_inputs(comparison: Comparison) -> OtherInputs:
     paired = 0
     for a, b in comparison.pairing.test_of.items():
         x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
-        time = ns_of[0].get(a, 0) + ns_of[1].get(b, 0)
+        time = ns_of[0][a] + ns_of[1][b]
         if x.kind != "op" or not time or x.shapes != y.shapes:
             continue
         paired += time
