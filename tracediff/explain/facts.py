@@ -247,13 +247,13 @@ def graph_breaks(sides: Sides) -> list[Fact]:
 
 def recompiles(sides: Sides) -> list[Fact]:
     """recompiles: where code was compiled again, if one side did so more often."""
-    recompiles = [side.recompiles for side in sides]
-    if recompiles[0] is None or recompiles[1] is None or len(recompiles[0]) == len(recompiles[1]):
+    control, test = (side.recompiles for side in sides)
+    if control is None or test is None or len(control) == len(test):
         return []
-    most = max(sides, key=lambda side: len(side.recompiles or ()))
-    examples = "; ".join(list(dict.fromkeys(most.recompiles or ()))[: bounds.EXAMPLES])
-    number = counts(len(recompiles[0]), len(recompiles[1]))
-    return [Fact("recompiles", f"torch.compile recompiled {number} times, on {most.label} for {examples}")]
+    label, most = (sides[1].label, test) if len(test) > len(control) else (sides[0].label, control)
+    examples = "; ".join(list(dict.fromkeys(most))[: bounds.EXAMPLES])
+    number = counts(len(control), len(test))
+    return [Fact("recompiles", f"torch.compile recompiled {number} times, on {label} for {examples}")]
 
 
 def stand_ins_of(leaves: Leaves) -> list[set[str]]:

@@ -106,9 +106,8 @@ def repeated_of(comparison: Comparison, classes: Pair[ClassCalls]) -> list[Repea
         )
         for path, numbers, factor in repeated_modules(*classes)
     ]
-    annotations = _annotations(comparison, least)
     return [
-        *(annotations or _replays(comparison)),
+        *(_annotations(comparison, least) or _replays(comparison)),
         *(one for one in modules if one.factor == 1 or max(one.work) >= least),
     ]
 

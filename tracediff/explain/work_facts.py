@@ -102,16 +102,14 @@ def facts_of(
     trees, sides, groups = comparison.trees, comparison.sides, comparison.work.groups
     program = _program(leaves, comparison, differing)
     codes = {fact.code for fact in program}
-    # by all of its FLOPs, or of its amounts; or too little is known
-    is_judged = not codes.isdisjoint((OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK))
     same = "the same operator calls" if SAME_PROGRAM in codes else ""
     by_sizes: list[Fact] = []
-    if not is_judged:
+    # else it is judged by all of its FLOPs, or of its amounts; or too little is known
+    if codes.isdisjoint((OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK)):
         by_amounts = amounts(leaves, comparison, same) or other_sizes(leaves, comparison, same)
         by_sizes = (by_amounts + first_dimension(comparison) or unknown_sizes(leaves, trees)) + _uniform(
             leaves, comparison
         )
-    is_same = SAME_CALLS in codes  # whatever module each call is charged to
     repetitions = facts_of_repeated(repeated, comparison)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     codes |= {fact.code for fact in (*repetitions, *of_compilers)}
@@ -130,7 +128,8 @@ def facts_of(
         *_host_speed(leaves, comparison),
         *_one_module(leaves, comparison),
         *hidden_host(leaves),
-        *(_changed_modules(trees) if same_vendor and not is_same else ()),
+        # the same calls are the same whatever module each is charged to
+        *(_changed_modules(trees) if same_vendor and SAME_CALLS not in codes else ()),
         # the groups of another program are not the same work
         *([] if OTHER_PROGRAM in codes or not same_vendor else other_kernels(groups)),
         *(other_stream(comparison) if comparison.has_gpu else ()),
@@ -311,8 +310,7 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
 
 def _waited(leaves: Leaves) -> float:
     """ns per step that the step waits longer for work, on a GPU or of operators without one."""
-    control, test = leaves.path_of(~leaves.below(HOST)).tolist()
-    return float(test - control)
+    return float(leaves.path_of(~leaves.below(HOST)) @ (-1, 1))
 
 
 def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> float:
