@@ -13,7 +13,6 @@ from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
-from tracediff.diff.matching.items import Item
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.diff.views import kernels_of
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
@@ -93,8 +92,7 @@ def other_stream(comparison: Comparison) -> list[Fact]:
     """other-stream: work that only one side runs on another stream than most, where more of its GPU work overlaps."""
     groups = comparison.work.groups
     overlap = [work - busy for work, busy in zip(comparison.gpu_time.time, comparison.step_time.busy, strict=True)]
-    computing = [[item for g in groups if g.family != COMMUNICATION for item in g.items[side]] for side in (0, 1)]
-    main, whole = _main_streams(computing), sum(sum(group.time) for group in groups)
+    main, whole = _main_streams(groups), sum(sum(group.time) for group in groups)
     if not all(main):
         return []
     moved: tuple[Counter[str], Counter[str]] = Counter(), Counter()
@@ -114,12 +112,14 @@ def other_stream(comparison: Comparison) -> list[Fact]:
     return [Fact(OTHER_STREAM, text, setting=f"{'with' if more else 'without'} {names} beside the main stream")]
 
 
-def _main_streams(sides: Sequence[Sequence[Item]]) -> list[str]:
-    """The stream of most of the time of both ``sides``; of each side its own if they have none in common."""
+def _main_streams(groups: Iterable[Group]) -> list[str]:
+    """The stream of most of the time that both sides compute; of each side its own if they have none in common."""
     ns: list[Counter[str]] = [Counter(), Counter()]
-    for of_side, items in zip(ns, sides, strict=True):
-        for item in items:
-            of_side[item.work.first.lane] += item.ns
+    for group in groups:
+        if group.family != COMMUNICATION:
+            for of_side, items in zip(ns, group.items, strict=True):
+                for item in items:
+                    of_side[item.work.first.lane] += item.ns
     common = Counter({stream: ns[0][stream] + ns[1][stream] for stream in ns[0].keys() & ns[1].keys()})
     sums = [common, common] if common else ns
     return [max(of_side, key=lambda stream: (of_side[stream], stream), default="") for of_side in sums]

@@ -414,10 +414,10 @@ def _replacement(groups: Sequence[Group]) -> str:
     """``gemm, softmax, … → attention``: the families of one side only, or of both if one has no other, those that take
     most time first.
     """
-    ns: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    for of_side, side in zip(ns, (0, 1), strict=True):
-        for group in groups:
-            for member in group.members[side]:
+    ns: Pair[Counter[str]] = Pair(Counter(), Counter())
+    for group in groups:
+        for of_side, members in zip(ns, group.members, strict=True):
+            for member in members:
                 of_side[member.family] += member.ns
     own = [mine.keys() - others.keys() for mine, others in (ns, reversed(ns))]
     sides = []
