@@ -69,13 +69,13 @@ def one_sided_calls(
     control, test = ([name for calls in own for name in calls[side]] for side in (0, 1))
     both = zip(comparison.labels, (control, test), strict=True)
     annotated, _, *functions = own
-    us = {name: ns / 1000 for calls in (annotated, *functions) for side in calls for name, ns in side.items()}
     step_ns = float(leaves.step_ns.max())
-    least = thresholds.NO_DIFFERENCE * step_ns / 1000
     sized = {
-        name: f"{name} ({leaves.step_unit.text(us[name])})"  # loading data is a part of the step by itself
-        for name in us
-        if us[name] >= least and not name.endswith(NEXT)
+        name: f"{name} ({leaves.step_unit.text(ns / 1000)})"  # loading data is a part of the step by itself
+        for calls in (annotated, *functions)
+        for side in calls
+        for name, ns in side.items()
+        if ns >= thresholds.NO_DIFFERENCE * step_ns and not name.endswith(NEXT)
     }
     parts = [f"only in {label}: {listed([sized.get(n, n) for n in names])}" for label, names in both if names]
     setting = " and ".join(_instead_of_calls(own, others, differing, step_ns))

@@ -345,11 +345,7 @@ def _more_or_less(line: Line) -> str:
         return f"mostly {_added_or_removed(node)} ones"  # what is only there is larger than the rest
     if len(line.trail) < 2 or PYTHON in line.trail:  # of several operators, or in several stretches of code
         return f"{'more' if longer > 1 else 'less'} {'code' if PYTHON in line.trail else 'of it'}"
-    return _how_often(longer)
-
-
-def _how_often(ratio: float) -> str:
-    return DONE_OFTEN[int(ratio < 1)]
+    return DONE_OFTEN[int(longer < 1)]
 
 
 def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: bool) -> str:
@@ -369,7 +365,7 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
     if is_vague and (abs(more) if is_counted else more) < thresholds.MOSTLY * abs(log(longer)):  # tells no time
         return unknown
     if is_counted:  # of which a reason has the number
-        return f"{_how_often(amount.ratio)}{_but(amount.ratio - 1, longer)}"
+        return f"{DONE_OFTEN[int(amount.ratio < 1)]}{_but(amount.ratio - 1, longer)}"
     if amount.unit == "calls":
         return "" if node.label == OTHERS else _of_calls(calls, longer, is_same=is_same)  # of several kinds
     how_much = f"as many {amount.unit}" if is_same else multiple(amount.ratio, amount.unit)
