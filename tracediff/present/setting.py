@@ -10,6 +10,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.formatting import ARROW, common_unit, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
 from tracediff.pair import SIDES, Pair
+from tracediff.present.plain_text import common_start
 from tracediff.profile.kernels.match_names import is_generated
 
 SEPARATORS = "_-./@ "
@@ -38,11 +39,7 @@ def side_names(comparison: Comparison) -> Pair[str]:
 
 def _common_start(names: Pair[str]) -> int:
     """How many characters both names begin with, up to a separator; a number keeps the word before it."""
-    places = [0]
-    for k, (control, test) in enumerate(zip(*names, strict=False), 1):
-        if control != test:
-            break
-        places += [k] if control in SEPARATORS else []
+    places = [0, *(k for k, character in enumerate(common_start(names), 1) if character in SEPARATORS)]
     rests = names.map(lambda name: name[places[-1] :])
     return places[-2] if len(places) > 1 and all(map(str.isdigit, rests)) else places[-1]
 
