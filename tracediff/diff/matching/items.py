@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -112,13 +112,8 @@ def _kernels(graph: CompiledGraph) -> Iterable[tuple[str, KernelOrigin]]:
 
 def _shared_module(modules: set[str]) -> str | None:
     """The innermost module that holds all ``modules``; None where only the whole model does."""
-    paths = [m.split(".") if m else [] for m in modules]
-    shared = []
-    for parts in zip(*paths, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    return ".".join(shared) or None
+    shared = takewhile(lambda parts: len({*parts}) == 1, zip(*(m.split(".") for m in modules), strict=False))
+    return ".".join(parts[0] for parts in shared) or None
 
 
 FamilyOf = Callable[[str, str | None], str]

@@ -5,7 +5,7 @@ is computed with the standard library: scipy.special takes as long to import as 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -237,14 +237,8 @@ def _mann_whitney(control: Sequence[float], test: Sequence[float]) -> float:
 
 def _critical(n: int, m: int) -> int:
     """How many values of U have P(U ≤ u) ≤ 2.5 %: the k of the k-th smallest and largest pairwise difference."""
-    counts = _u_counts(n, m)
-    total, reached, k = sum(counts), 0, 0
-    for count in counts:
-        reached += count
-        if reached > thresholds.SIGNIFICANCE / 2 * total:
-            break
-        k += 1
-    return k
+    reached = [*accumulate(_u_counts(n, m))]
+    return bisect_right(reached, thresholds.SIGNIFICANCE / 2 * reached[-1])
 
 
 @lru_cache(maxsize=128)
