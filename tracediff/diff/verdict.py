@@ -269,13 +269,8 @@ def _is_of_medians(by_mean: float, by_median: float, difference: Estimate) -> bo
 
 
 def contradicting(change: float, other: float) -> bool:
-    """Whether two measures of a relative change contradict each other, by their size or by their direction."""
-    return far_apart(change, other) or opposed(change, other)
-
-
-def far_apart(change: float, other: float) -> bool:
-    """Whether two measures of a relative change contradict each other by their size; the same for swapped sides."""
-    return _apart(change, other) > thresholds.CONTRADICTION
+    """Whether two measures of a relative change are far apart, or of opposite directions; alike for swapped sides."""
+    return _apart(change, other) > thresholds.CONTRADICTION or opposed(change, other)
 
 
 def _apart(change: float, other: float) -> float:
@@ -426,23 +421,18 @@ def judge_unprofiled(
         return None
     difference = _estimated(control, test, judging)
     base, result = median(control), difference.result(judging.equivalence_band)
-    unprofiled = Unprofiled(
+    change = median(test) / base - 1
+    profiled = verdict.median_test_us / verdict.median_control_us - 1 if verdict.median_control_us else 0.0
+    return Unprofiled(
         control_us=base,
         test_us=median(test),
         result=result,
-        conclusion=conclusion_of(difference, result, (len(control), len(test)), judging, median(test) / base - 1),
+        conclusion=conclusion_of(difference, result, (len(control), len(test)), judging, change),
         ci95_us=interval_us(base, difference.interval),
         p_value=difference.p,
         spread=_spread(difference, len(control), len(test)),
-        believed=False,
+        believed=contradicting(profiled, change),
     )
-    return replace(unprofiled, believed=contradict(verdict, unprofiled))
-
-
-def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:
-    """Whether the changes of the medians with and without the profiler are far apart, or of opposite directions."""
-    profiled = verdict.median_test_us / verdict.median_control_us - 1 if verdict.median_control_us else 0.0
-    return contradicting(profiled, unprofiled.change)
 
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
