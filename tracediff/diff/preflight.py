@@ -141,6 +141,11 @@ class Comparability(Struct, frozen=True):
     reasons: tuple[Reason, ...]
 
     @property
+    def codes(self) -> frozenset[str]:
+        """The codes of all reasons."""
+        return frozenset(reason.code for reason in self.reasons)
+
+    @property
     def level(self) -> str:
         """ok, caution or refused."""
         levels = {r.level for r in self.reasons}

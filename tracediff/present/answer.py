@@ -8,9 +8,8 @@ from msgspec import Meta, Struct
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.verdict import Verdict, change_text
+from tracediff.diff.verdict import change_text
 from tracediff.explain.called import class_in
-from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import (
     AS_OFTEN,
     CHANGED_MODULES,
@@ -98,38 +97,34 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
     )
 
 
-def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -> bool:
+def _is_said(fact: Fact, comparison: Comparison, why: str) -> bool:
     """Whether the verdict says of which batch it is, and all that is called on one side only, or more often, ``why``
     what is waited for, also of the host, or another fact of which modules, or calls in them, there are more.
     """
     if fact.code in (AS_OFTEN, CHANGED_MODULES):
-        return any(other.code == REPEATED for other in explanation.facts)
+        return any(other.code == REPEATED for other in comparison.facts)
     if fact.code == NEW_WAIT:
         return as_wait(fact) in why
     if fact.code == FIRST_DIMENSION:
-        return fact.setting in verdict.difference
+        return fact.setting in comparison.verdict.difference
     if fact.code == HIDDEN_HOST:
         return BOTH in why
     if fact.code == REPEATED:
-        causes = (cause.label for cause in explanation.causes if OTHER_CALLERS in cause.chain and cause.label in why)
+        causes = (cause.label for cause in comparison.causes if OTHER_CALLERS in cause.chain and cause.label in why)
         is_cause = any(f": {name} " in fact.text for name in causes)
-        return is_cause or (bool(fact.setting) and fact.setting in verdict.difference)
+        return is_cause or (bool(fact.setting) and fact.setting in comparison.verdict.difference)
     names = [name for names in (fact.control, fact.test) for name in names.split(", ") if name]
     is_sized = any(f"{name} (" in fact.text for name in names)
-    says_all = all(name in why or (not is_sized and class_in(name) in verdict.difference) for name in names)
+    says_all = all(name in why or (not is_sized and class_in(name) in comparison.verdict.difference) for name in names)
     return fact.code == ONE_SIDED_CALLS and says_all
 
 
 def _unlike(comparison: Comparison, why: str) -> tuple[str, ...]:
     """Facts of the explanation, a line each, then the cautions that no fact states, a line for each kind."""
-    explanation = comparison.explanation
-    stated = []
-    if explanation is not None:
-        facts = [fact for fact in explanation.facts if not _is_said(fact, comparison.verdict, explanation, why)]
-        stated = [sentence(fact.text) for fact in facts]
-    values = [(fact.control, fact.test) for fact in explanation.facts] if explanation is not None else []
+    stated = [sentence(fact.text) for fact in comparison.facts if not _is_said(fact, comparison, why)]
+    values = [(fact.control, fact.test) for fact in comparison.facts]
     reasons = [r for r in cautions(comparison) if r.code not in OF_FACTS or (r.control, r.test) not in values]
-    if any(fact.code in (OTHER_PROGRAM, REPEATED) for fact in (explanation.facts if explanation is not None else ())):
+    if any(fact.code in (OTHER_PROGRAM, REPEATED) for fact in comparison.facts):
         reasons = [reason for reason in reasons if reason.code != "missing-work"]  # which say what is there instead
     of_kind: dict[str, dict[str, None]] = {UNLIKE: {}, DOUBTFUL: {}}
     for reason in reasons:
@@ -156,8 +151,7 @@ def other_step_time(comparison: Comparison) -> str | None:
 def asides(comparison: Comparison, because: str) -> list[str]:
     """The sentences below the verdict, without what ``because`` says, which is empty without causes."""
     other = None if because and profiled_steps(comparison) else other_step_time(comparison)
-    facts = comparison.explanation.facts if comparison.explanation is not None else ()
-    says_pace = any(fact.code == HOST_SPEED for fact in facts)  # and of what
+    says_pace = any(fact.code == HOST_SPEED for fact in comparison.facts)  # and of what
     host = None if says_pace else by_options(comparison) or by_chance(comparison)
     return [text for text in (draining(comparison), host, other) if text]
 

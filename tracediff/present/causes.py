@@ -58,7 +58,7 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
         return "", "", ""  # all that is left is smaller than what is by chance
     parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
     way = sign
-    same_steps = all(reason.code != "steps" for reason in comparison.comparability.reasons)
+    same_steps = "steps" not in comparison.comparability.codes
     certain = [part for part, cause in every if part in other_work or (same_steps and is_certain(cause))]
     is_open = not sure and bool(certain)
     if is_open:  # unlike the direction of the step's change
@@ -308,19 +308,13 @@ def added_share(comparison: Comparison, profiled: Pair[float]) -> str:
     return percents(*(with_it / us - 1 for with_it, us in zip(profiled, comparison.tested.medians, strict=True)))
 
 
-def _is_tested(comparison: Comparison) -> bool:
-    """Whether both sides have runs enough for tests."""
-    return min(comparison.control.runs, comparison.test.runs) >= thresholds.TESTED_RUNS
-
-
 def by_options(comparison: Comparison) -> str | None:
     """That what changed most is how fast the host works, which the profiler slows with other options on each side."""
-    explanation = comparison.explanation
     first = next(iter(comparison.causes), None)
-    if explanation is None or first is None or not comparison.has_other_options:
+    if first is None or not comparison.has_other_options:
         return None
     is_of_host = first.chain[0] in (HOST, OPERATORS) and first.node.total.all() and first.effect in ("speed", "time")
-    if not is_of_host or any(fact.is_other_work for fact in explanation.facts):
+    if not is_of_host or any(fact.is_other_work for fact in comparison.facts):
         return None
     return "the profiler slows the host more or less with other options, so that its times do not compare"
 
@@ -329,14 +323,15 @@ def by_chance(comparison: Comparison) -> str | None:
     """That what changed most is how fast the host makes the same calls, which may differ by chance; None if it is
     otherwise, as where it launches more or less, or was tested.
     """
-    gpu, verdict, explanation = comparison.gpu_time, comparison.verdict, comparison.explanation
-    if _is_tested(comparison) or (verdict.result in ("faster", "slower") and verdict.ci95_us is not None):
+    gpu, verdict = comparison.gpu_time, comparison.verdict
+    few = min(comparison.sides.map(lambda side: side.runs))
+    if few >= thresholds.TESTED_RUNS or (verdict.result in ("faster", "slower") and verdict.ci95_us is not None):
         return None
     if any(gpu.count) and abs(gpu.count.delta) > thresholds.SAME_RATIO * max(gpu.count):
         return None
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
-    first = next(iter(explanation.causes), None) if explanation is not None else None
+    first = next(iter(comparison.causes), None)
     if first is not None and min(first.control_us, first.test_us) < thresholds.MOSTLY * max(
         first.control_us, first.test_us
     ):
@@ -344,7 +339,6 @@ def by_chance(comparison: Comparison) -> str | None:
     same_calls = first is not None and is_pace(first.chain) and _is_as_much(first)
     if not same_gpu_work and not same_calls:
         return None
-    few = min(comparison.control.runs, comparison.test.runs)
     same_work = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
     runs = "one run" if few == 1 else f"{few} runs"
     return f"{same_work}with {runs} per side, a change of the host may be variation from run to run"
