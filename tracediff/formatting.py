@@ -179,6 +179,11 @@ def with_more(names: str, more: int) -> str:
     return f"{names} + {more} more" if more > 0 else names
 
 
+def once(texts: Iterable[str]) -> str:
+    """``28 → 29``, or ``28`` where all read the same."""
+    return ARROW.join(dict.fromkeys(texts))
+
+
 def size(amount: float) -> str:
     """Bytes: ``4.49 GB``."""
     return byte_unit([amount]).text(amount)

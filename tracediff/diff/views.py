@@ -18,7 +18,7 @@ from tracediff.arrays import group_by
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import Item, PlacedWork
 from tracediff.diff.ops import GPU_WORK
-from tracediff.formatting import ARROW, with_more
+from tracediff.formatting import ARROW, once, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import Amounts, Pair, Timed, side_sums, total
 from tracediff.patterns import late
@@ -113,10 +113,11 @@ class Modules(Struct, frozen=True):
         return path if self.instances else every_instance(path)
 
 
+ALL_MODULES = Modules()
 VIEWS: dict[str, Callable[[Member | Item], str]] = {
     "family": lambda m: m.family,
     "phase": lambda m: m.phase,
-    "module": Modules(),
+    "module": ALL_MODULES,
     "op": lambda m: m.op or "(no operator)",
     "kernel": lambda m: display_name(table_name(m.name)),
 }
@@ -151,10 +152,12 @@ LAYOUT_WORDS = (
 )
 
 
-def summed(work: WorkTime, view: str) -> list[Sum]:
-    """All of ``work`` by one of VIEWS or by ``cause``, the largest change first; the lines add up to the account."""
+def summed(work: WorkTime, view: str, modules: Modules = ALL_MODULES) -> list[Sum]:
+    """All of ``work`` by one of VIEWS, by ``line`` or by ``cause``, the largest change first; the lines add up to the
+    account. ``modules`` says how modules are summed.
+    """
     own = {"cause": by_cause, "line": by_line}
-    return own[view](work) if view in own else summed_by(work, VIEWS[view])
+    return own[view](work) if view in own else summed_by(work, modules if view == "module" else VIEWS[view])
 
 
 def by_line(work: WorkTime) -> list[Sum]:
@@ -363,7 +366,7 @@ def _operator(group: Group) -> str:
 
 def _before_and_after(before: str, after: str) -> str:
     """``before → after``; the one of them where they are equal or the other is empty."""
-    return ARROW.join(dict.fromkeys(filter(None, (before, after))))
+    return once(filter(None, (before, after)))
 
 
 def operators_of(both: Pair[tuple[Member, ...]]) -> tuple[str, str]:

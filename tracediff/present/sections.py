@@ -16,7 +16,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
-from tracediff.diff.views import UNKNOWN, Modules, Sum, WorkChange, kernels_of, summed, summed_by
+from tracediff.diff.views import ALL_MODULES, UNKNOWN, Modules, Sum, WorkChange, kernels_of, summed, summed_by
 from tracediff.explain.leaves import COMPILED_CODE, HOST
 from tracediff.formatting import (
     Unit,
@@ -37,7 +37,6 @@ from tracediff.profile.events.step_states import state_label
 
 ONE_SIDED = "added or removed"
 T = TypeVar("T", Op, WorkChange)
-ALL_MODULES = Modules()
 
 
 class ReportRow(Struct, frozen=True, kw_only=True):
@@ -279,7 +278,7 @@ BY_TITLES = {
 
 def work_by(comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES) -> Changes:
     """The ``top`` lines of a view of the work; ``modules`` says how modules are summed."""
-    lines = summed_by(comparison.work, modules) if view == "module" else summed(comparison.work, view)
+    lines = summed(comparison.work, view, modules)
     name_column = "module" if view == "module" else "kernels"
     work = "GPU time" if comparison.gpu_time.groups else "Operator self time"
     return Changes(
