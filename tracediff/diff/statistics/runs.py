@@ -172,9 +172,10 @@ def _prediction(control: Sequence[float], test: Sequence[float]) -> Estimate:
     """One run against n ≥ 3: would the n + 1st run of their kind lie there? Assumes that the single run's kind spreads
     as they do.
     """
-    many, single = (test, control[0]) if len(control) == 1 else (control, test[0])
-    effect = fmean(many) - single if many is test else single - fmean(many)
-    return _interval(effect, _sd(many) * math.sqrt(1 + 1 / len(many)), len(many) - 1, "prediction")
+    many = max(control, test, key=len)
+    return _interval(
+        fmean(test) - fmean(control), _sd(many) * math.sqrt(1 + 1 / len(many)), len(many) - 1, "prediction"
+    )
 
 
 def _wider_t(control: Sequence[float], test: Sequence[float]) -> Estimate:
