@@ -31,7 +31,7 @@ from tracediff.formatting import (
     with_decimals_of,
     with_digits,
 )
-from tracediff.pair import Pair, total
+from tracediff.pair import Amounts, Pair, total
 from tracediff.present.path import is_visible
 from tracediff.profile.events.step_states import state_label
 
@@ -116,9 +116,8 @@ def step_sums(comparison: Comparison) -> Sums:
     """The states that take any time on either side; families of operators the largest first. Small families
     share a row, and so do small states.
     """
-    step, us = comparison.step_time, comparison.us
     name = "whole file" if comparison.is_whole_file else "step"
-    whole = ReportRow(name=name, us=step.period.map(us), delta_us=us(step.delta))
+    whole = _row(comparison, Amounts(comparison.step_time.period), name=name)
     rows = _step_rows(comparison)
     unit = with_digits(time_unit(whole.us), (row.delta_us for row in rows))
     return _sums("Where the step went", rows, whole, unit)
@@ -141,13 +140,12 @@ def _step_rows(comparison: Comparison) -> list[ReportRow]:
 
 def _with_small_in_one(comparison: Comparison, states: list[State], least: float, name: str) -> list[ReportRow]:
     """A row per state; the states below the fraction ``least`` of the step on both sides, if several, in a last one."""
-    step, us = comparison.step_time, comparison.us
-    small = [s for s in states if max(s.time) < least * max(step.period)]
+    small = [s for s in states if max(s.time) < least * max(comparison.step_time.period)]
     separate = [s for s in states if s not in small] if len(small) > 1 else states
     times = [(state_label(s.name, comparison.has_gpu), s.time) for s in separate]
     if len(separate) < len(states):
         times.append((name.format(len(small)), total(s.time for s in small)))
-    return [ReportRow(name=label, us=both.map(us), delta_us=us(both.delta)) for label, both in times]
+    return [_row(comparison, Amounts(both), name=label) for label, both in times]
 
 
 def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> list[Changes]:
@@ -246,11 +244,11 @@ def _operators(comparison: Comparison) -> str:
 
 
 def _together(comparison: Comparison, name: str, lines: Sequence[Sum]) -> ReportRow:
-    whole = Sum(total(line.time for line in lines), total(line.count for line in lines), name=name)
+    whole = Amounts(total(line.time for line in lines), total(line.count for line in lines))
     return _row(comparison, whole, name=name)
 
 
-def _row(comparison: Comparison, work: Op | WorkChange | Sum, **texts: str) -> ReportRow:
+def _row(comparison: Comparison, work: Op | WorkChange | Amounts, **texts: str) -> ReportRow:
     us, number = comparison.us, comparison.number
     return ReportRow(us=work.time.map(us), delta_us=us(work.time.delta), count=work.count.map(number), **texts)
 
