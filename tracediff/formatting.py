@@ -179,6 +179,11 @@ def with_more(names: str, more: int) -> str:
     return f"{names} + {more} more" if more > 0 else names
 
 
+def joined(*texts: str | None, by: str = ", ") -> str:
+    """Those of ``texts`` that are not empty, with ``by`` between them."""
+    return by.join(filter(None, texts))
+
+
 def once(texts: Iterable[str]) -> str:
     """``28 → 29``, or ``28`` where all read the same."""
     return ARROW.join(dict.fromkeys(texts))

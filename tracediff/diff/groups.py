@@ -83,6 +83,16 @@ class Group(Timed):
         modules = {item.module for item in chain(*self.items) if item.module}
         return modules.pop() if len(modules) == 1 else None
 
+    @property
+    def operator(self) -> str:
+        """The operator that all items share; empty where they share none."""
+        return (self.call or "").partition("(")[0]
+
+    @property
+    def shapes(self) -> str:
+        """The inputs of that operator, in parentheses; empty where unknown."""
+        return (self.call or "")[len(self.operator) :]
+
     @cached_property
     def name(self) -> str:
         """Readable name of its largest piece of work."""

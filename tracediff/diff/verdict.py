@@ -17,7 +17,7 @@ from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.statistics.runs import Estimate, detectable, estimate, interval_us, within_runs
 from tracediff.errors import TracediffError
-from tracediff.formatting import PERCENT, number, percent, plural
+from tracediff.formatting import PERCENT, joined, number, percent, plural
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import Pair
 
@@ -114,7 +114,7 @@ class Verdict(DiffVerdict, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """The sentence: how the step differs, for which other work, and whether that is significant."""
-        parts = "; ".join(part for part in (self.difference, self.conclusion) if part)
+        parts = joined(self.difference, self.conclusion, by="; ")
         force_setattr(self, "sentence", self.reason_of_other_work + parts)
 
     @property

@@ -18,7 +18,7 @@ from tracediff.arrays import group_by
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import Item, PlacedWork
 from tracediff.diff.ops import GPU_WORK
-from tracediff.formatting import ARROW, once, with_more
+from tracediff.formatting import ARROW, joined, once, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import Amounts, Pair, Timed, side_sums, total
 from tracediff.patterns import late
@@ -272,7 +272,7 @@ class WorkChange(Timed, Struct, frozen=True, dict=True):
     @property
     def shapes(self) -> str:
         """The inputs of its operator, empty where unknown."""
-        return _shapes(self.longest)
+        return self.longest.shapes
 
     @cached_property
     def module(self) -> str:
@@ -298,13 +298,12 @@ class WorkChange(Timed, Struct, frozen=True, dict=True):
     @property
     def kernels(self) -> str:
         """``old → new``, the name alone if both sides or only one side runs it."""
-        before, after = (_some(names) for names in self.short_names)
-        return _before_and_after(before, after)
+        return _before_and_after(map(_some, self.short_names))
 
     @property
     def name(self) -> str:
         """Operator and kernels in one text."""
-        return "  ".join(part for part in (self.operator, self.kernels) if part)
+        return joined(self.operator, self.kernels, by="  ")
 
 
 def _some(names: tuple[str, ...]) -> str:
@@ -344,7 +343,7 @@ def _of_every_instance(items: Iterable[Item]) -> Iterator[Item]:
 def _key(group: Group) -> tuple[object, ...]:
     """What distinguishes rows."""
     kernels = group.members.map(lambda side: frozenset(_kernels(side)))
-    return _operator(group), _shapes(group), every_instance(group.module or ""), kernels
+    return _operator(group), group.shapes, every_instance(group.module or ""), kernels
 
 
 def _kernels(members: Iterable[Member]) -> tuple[str, ...]:
@@ -358,15 +357,12 @@ def _kernels(members: Iterable[Member]) -> tuple[str, ...]:
 
 def _operator(group: Group) -> str:
     """The operator of both sides; without GPU work the members themselves."""
-    if group.call:
-        return group.call.partition("(")[0]
-    before, after = operators_of(group.members)
-    return _before_and_after(before, after)
+    return group.operator or _before_and_after(operators_of(group.members))
 
 
-def _before_and_after(before: str, after: str) -> str:
+def _before_and_after(both: Iterable[str]) -> str:
     """``before → after``; the one of them where they are equal or the other is empty."""
-    return once(filter(None, (before, after)))
+    return once(filter(None, both))
 
 
 def operators_of(both: Pair[tuple[Member, ...]]) -> tuple[str, str]:
@@ -383,7 +379,3 @@ def operators_of(both: Pair[tuple[Member, ...]]) -> tuple[str, str]:
 
 def _first_of(names: Sequence[str]) -> str:
     return "" if not names else with_more(names[0], len(names) - 1) if names[1:] else display_name(names[0])
-
-
-def _shapes(group: Group) -> str:
-    return f"({shapes}" if (shapes := (group.call or "").partition("(")[2]) else ""

@@ -24,7 +24,7 @@ from tracediff.explain.facts import (
     as_wait,
 )
 from tracediff.explain.leaves import OTHER_CALLERS
-from tracediff.formatting import change, percent, plural, time_unit, with_digits
+from tracediff.formatting import change, joined, percent, plural, time_unit, with_digits
 from tracediff.present.causes import LARGEST, added_share, by_chance, by_options, causes_of, profiled_steps
 from tracediff.present.explanation_lines import sentence
 from tracediff.present.limits import CERTAIN, limits_sentence
@@ -75,8 +75,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def why(self) -> str:
         """Because, offset by and what neither names in one sentence, to paste: its times add up to the change."""
-        parts = self.because, self.offset_by, self.not_explained
-        return f"{'; '.join(filter(None, parts))}." if self.because else ""
+        return f"{joined(self.because, self.offset_by, self.not_explained, by='; ')}." if self.because else ""
 
 
 def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)") -> Answer:
@@ -178,8 +177,8 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     figures = _as_below(comparison, (verdict.control_us, verdict.test_us))
     if verdict.is_of_medians:
         figures = f"{_figures(*verdict.medians)} (mean {figures})"
-    parts = verdict.conclusion, "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
-    return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
+    steps = "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
+    return f"{verdict.difference}: {figures}; {joined(verdict.conclusion, steps, by='; ')}"
 
 
 def _as_below(comparison: Comparison, us: tuple[float, float]) -> str:

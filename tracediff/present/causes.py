@@ -12,7 +12,7 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import SAME_CALLS, UNIFORM
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START, WAITING
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
-from tracediff.formatting import Unit, change, counts_of, percents
+from tracediff.formatting import Unit, change, counts_of, joined, percents
 from tracediff.pair import Pair
 from tracediff.present.explanation_lines import (
     DECISIVE,
@@ -198,9 +198,9 @@ def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tup
     """See `StepPart`: (`` of −68.6 in all``, ``69.4 → 0.8``), or if it changes by as much in all, what it takes."""
     text, aside = times.in_all(unit, least), part.beside(times.own)
     if not text or abs(times.every.delta) < abs(times.own) + unit.digit:
-        return "", ", ".join(filter(None, (text, aside)))
+        return "", joined(text, aside)
     sides = text.removeprefix(IN_ALL)
-    return f" of {unit.signed(times.every.delta)} in all", ", ".join(filter(None, (sides, aside)))
+    return f" of {unit.signed(times.every.delta)} in all", joined(sides, aside)
 
 
 def _with_wholes(
@@ -234,7 +234,7 @@ def _with_wholes(
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
         if against is not None and abs(against.delta_us) > abs(inner[: bounds.PARTS_NAMED][-1].delta_us):
             largest += f", though {against.label} {unit.signed(against.delta_us)}"
-        what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
+        what = joined(how_many, f"largest: {largest}")
         in_all = _in_all(whole.times, whole, unit)
         one = StepPart("host time" if label == HOST else label, change, what, (label,), in_all)
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
@@ -250,7 +250,7 @@ def _happened(cause: Cause) -> str:
     if PYTHON in cause.trail or {OTHER_CALLS, CALLS} & {*cause.chain} or largest.startswith(MOSTLY_IN):
         number = largest  # the name does not tell what it is
     reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
-    return ", ".join(filter(None, (what, reason, reasons.get("line") or reasons.get("caller", ""))))
+    return joined(what, reason, reasons.get("line") or reasons.get("caller"))
 
 
 def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], unit: Unit, rest_us: float) -> str:
@@ -269,11 +269,8 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
     parts = _with_calls(parts)
     parts.sort(key=lambda part: is_pace(part.chain))
     whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
-    texts = [
-        _with_time(part, unit, ", ".join(filter(None, (part.in_all[1], what))))
-        for part, what in zip(parts, whats, strict=True)
-    ]
-    return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
+    texts = [_with_time(part, unit, joined(part.in_all[1], what)) for part, what in zip(parts, whats, strict=True)]
+    return f"{lead} {joined(', '.join(texts[:-1]), texts[-1], by=' and ')}"
 
 
 def _with_calls(parts: list[StepPart]) -> list[StepPart]:
@@ -289,7 +286,7 @@ def _with_calls(parts: list[StepPart]) -> list[StepPart]:
 def _with_time(part: StepPart, unit: Unit, what: str) -> str:
     """``label (+1.2 ms: what)``, or of how much in all."""
     change = f"{unit.signed(part.delta_us)} {unit.name}{part.in_all[0]}"
-    return f"{part.label} ({': '.join(filter(None, (change, what)))})"
+    return f"{part.label} ({joined(change, what, by=': ')})"
 
 
 def profiled_steps(comparison: Comparison) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from tracediff import bounds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.formatting import ARROW, common_unit, once, plural, ranges, time_unit
+from tracediff.formatting import ARROW, common_unit, joined, once, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import common_start
@@ -95,7 +95,7 @@ def facts_of(*sides: Side, stated: Collection[str] = ()) -> str:
 
 def hardware(side: Side) -> str:
     """The GPUs of a set; of one without any GPU event, why there is none, as far as the traces say."""
-    gpus = ", ".join(filter(None, side.devices))
+    gpus = joined(*side.devices)
     if side.has_gpu:
         return gpus or "device unknown"
     if side.unrecorded_launches:
