@@ -318,11 +318,10 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
         basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"
     if difference.method == "prediction":
         basis = f"one run against {max(runs)}, assuming that both sides vary equally"
+    what = "not significant" if result == "inconclusive" else "significant"
     if result == "same":
-        return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
-    if result == "inconclusive":
-        return f"not significant ({interval}; {basis})"
-    return f"significant ({interval}; {basis})"
+        what = f"no change beyond ±{100 * judging.equivalence_band:g} %"
+    return f"{what} ({interval}; {basis})"
 
 
 def _least_significant(difference: Estimate) -> float:

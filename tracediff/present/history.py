@@ -91,12 +91,11 @@ def short(commit: str) -> str:
 
 def _steps(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     points = series.points
-    intervals = [series.interval_us(point) for point in points]
     unit = time_unit([point.step_us for point in points])
     changes = {change.first: math.expm1(change.estimate.effect) for change in series.changes}
     rows: list[tuple[str, ...]] = []
     for k, point in enumerate(points):
-        interval = intervals[k]
+        interval = series.interval_us(point)
         rows.append(
             (
                 unit.plain(point.step_us),

@@ -31,7 +31,7 @@ from tracediff.formatting import (
     with_decimals_of,
     with_digits,
 )
-from tracediff.pair import Amounts, Pair, total
+from tracediff.pair import Amounts, Pair, side_sums, total
 from tracediff.present.path import is_visible
 from tracediff.profile.events.step_states import state_label
 
@@ -321,11 +321,10 @@ def matched_line(comparison: Comparison) -> str:
     """How much of the work has a counterpart, by match level."""
     work = comparison.work
     whole = sum(sum(g.time) for g in work.groups)
-    parts: dict[str, int] = {}
+    parts: Counter[str] = Counter()
     for group in work.groups:
-        name = {"added": ONE_SIDED, "removed": ONE_SIDED}.get(group.level, group.level)
-        parts[name] = parts.get(name, 0) + sum(group.time)
-    level_parts = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, ONE_SIDED) if parts.get(level)]
+        parts[{"added": ONE_SIDED, "removed": ONE_SIDED}.get(group.level, group.level)] += sum(group.time)
+    level_parts = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, ONE_SIDED) if parts[level]]
     return f"{plural(len(work.groups), 'group')} of work: {', '.join(level_parts)}" if whole else ""
 
 
@@ -338,14 +337,12 @@ def common_line(comparison: Comparison) -> str | None:
 
 def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -> list[str]:
     """Health notes with both sides' counts, equal ones once, of very many the first; with ``codes`` only those."""
-    control, test = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for side, counted in zip(comparison.sides, (control, test), strict=True):
-        for note in side.notes:
-            counted[note.code, note.message] += note.count
+    notes = [(note, which) for which, side in enumerate(comparison.sides) for note in side.notes]
+    counts_of_note = side_sums(((note.code, note.message), which, (note.count,)) for note, which in notes)
     return first_notes(
         [
-            f"{code} ({control[code, message]:,} → {test[code, message]:,}): {message}"
-            for code, message in dict.fromkeys((*control, *test))
+            f"{code} ({control:,} → {test:,}): {message}"
+            for (code, message), ((control, test),) in counts_of_note.items()
             if codes is None or code in codes
         ]
     )

@@ -113,12 +113,10 @@ def estimate(
         return _assumed(control, test, assumed_cv)
     if paired and n == m and n >= thresholds.RANKED_RUNS:
         return _paired(control, test)
+    if min(n, m) == 1 and max(n, m) >= thresholds.PREDICTING_RUNS:
+        return _prediction(control, test)
     if min(n, m) < 2:
-        return (
-            _prediction(control, test)
-            if max(n, m) >= thresholds.PREDICTING_RUNS and min(n, m) == 1
-            else Estimate(median(test) - median(control) if n and m else 0.0)
-        )
+        return Estimate(median(test) - median(control) if n and m else 0.0)
     if min(n, m) >= thresholds.RANKED_RUNS and n * m <= thresholds.RANKED_PAIRS and _spread_alike(control, test):
         return _ranks(control, test)
     return _wider_t(control, test)
@@ -133,9 +131,10 @@ def _spread_alike(a: Sequence[float], b: Sequence[float]) -> bool:
 
 
 def _interval(effect: float, error: float, df: float, method: str) -> Estimate:
+    half = reach(df) * error
     return Estimate(
         effect,
-        interval=(effect - reach(df) * error, effect + reach(df) * error),
+        interval=(effect - half, effect + half),
         p=two_sided_p(effect / error, df),
         detectable=detectable(df) * error,
         method=method,
