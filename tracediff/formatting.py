@@ -171,7 +171,7 @@ def signed_time(us: float, *others: float) -> str:
 def change_and_delta(control: float, test: float) -> str:
     """``7.35 → 7.76 ms (+0.41)``: times in µs and their change, in one unit."""
     unit = time_unit([control, test])
-    return f"{unit.plain(control)} → {unit.plain(test)} {unit.name} ({unit.signed(test - control)})"
+    return f"{unit.change(control, test)} ({unit.signed(test - control)})"
 
 
 def with_more(names: str, more: int) -> str:

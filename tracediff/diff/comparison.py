@@ -126,6 +126,11 @@ class Comparison(Scaled, frozen=True, dict=True):
         return self.sides.map(lambda side: side.label)
 
     @property
+    def runs(self) -> Pair[int]:
+        """How many runs each side has."""
+        return self.sides.map(lambda side: side.runs)
+
+    @property
     def believed_unprofiled(self) -> Unprofiled | None:
         """The steps without the profiler, where the verdict is from these."""
         return self.unprofiled if self.unprofiled and self.unprofiled.believed else None
@@ -253,7 +258,7 @@ def only(comparison: Comparison, part: Part) -> Comparison:
         return comparison
     groups = tuple(_groups(comparison, part))
     # Of each call of both trees, whether its phase and module are selected.
-    qualified = qualified_names(comparison.sides.map(lambda side: side.manifest))
+    qualified = qualified_names(comparison.sides)
     here = [
         [part.selects_place(phase, module) for phase, module in zip(*inherited(tree, qualified), strict=True)]
         for tree in comparison.trees

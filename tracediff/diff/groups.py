@@ -18,7 +18,6 @@ from tracediff.arrays import group_by
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
 from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, PlacedWork, items_of
-from tracediff.ingest.manifest import Manifest
 from tracediff.pair import NONE, Pair, Timed, total
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
@@ -220,7 +219,7 @@ def match_work(
     if turned:
         trees, sides = trees.swapped, sides.swapped
     pairing = pair_calls(*trees)
-    qualified = qualified_names(sides.map(lambda side: side.manifest))
+    qualified = qualified_names(sides)
     items = Pair(
         *(
             items_of(tree, family_of, Origins(side.manifest, side.torch_log), qualified)
@@ -236,11 +235,11 @@ def match_work(
     return WorkTime(tuple(groups), left_out), pairing
 
 
-def qualified_names(manifests: Pair[Manifest | None]) -> dict[str, str]:
+def qualified_names(sides: Pair[Side]) -> dict[str, str]:
     """The profiler's module names → the model's own, where a side's kernels say which module they are from; the same
     for swapped sides.
     """
-    recorded = [m for m in manifests if m]
+    recorded = [side.manifest for side in sides if side.manifest]
     names = (
         sorted((k, v) for m in recorded for k, v in m.modules.items()) if any(m.provenance for m in recorded) else []
     )

@@ -202,7 +202,7 @@ def interval(comparison: Comparison) -> str:
     tested, within_us = comparison.tested, comparison.verdict.within_runs_us
     low, high = tested.ci95_us or within_us or (0.0, 0.0)
     unit = with_digits(time_unit(tested.medians), (low, high))
-    moved = f"{unit.signed(low)} to {unit.signed(high)} {unit.name}"
+    moved = f"{unit.signed(low)} to {unit.signed_text(high)}"
     if tested.ci95_us is None:
         within = f"Within these two runs the median step changed by {moved} (95 %); other runs may differ."
         return within if within_us else ""
@@ -212,7 +212,7 @@ def interval(comparison: Comparison) -> str:
         base = tested.medians.control
         longer = 1 + comparison.verdict.min_detectable_us / base
         detectable = base * (longer - 1 if low + high > 0 else 1 - 1 / longer)  # in its direction
-        text += f"; detectable change (in 80 % of cases): {unit.plain(detectable)} {unit.name}"
+        text += f"; detectable change (in 80 % of cases): {unit.text(detectable)}"
     return f"{text}."
 
 

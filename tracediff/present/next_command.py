@@ -171,7 +171,7 @@ def _is_sure_per_item(comparison: Comparison, explanation: Explanation) -> bool:
 
 def _more_runs(comparison: Comparison) -> str:
     """How many runs per side show the step's change in 80 % of cases, if the spread of those that there are tells."""
-    verdict, runs = comparison.verdict, min(comparison.control.runs, comparison.test.runs)
+    verdict, runs = comparison.verdict, min(comparison.runs)
     spread, least = comparison.tested.spread if runs > 1 else None, thresholds.RANKED_RUNS
     if spread is None:
         return MORE_RUNS.format(least if runs < least else "more")

@@ -135,6 +135,16 @@ class StepPart(Struct, frozen=True):
     chain: tuple[str, ...] = ()
     in_all: tuple[str, str] = ("", "")
 
+    @property
+    def size_us(self) -> float:
+        """How much it changes, in either direction."""
+        return abs(self.delta_us)
+
+
+def change_us(parts: Iterable[StepPart]) -> float:
+    """What ``parts`` change together."""
+    return sum(part.delta_us for part in parts)
+
 
 class ReadPath(Struct, frozen=True):
     """The critical path of both sides.
@@ -241,7 +251,7 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[StepPart]:
     unit = path.unit
     exposed = [_exposed(part, unit) for part in path.exposed]
     exposed.sort(key=lambda part: -part.delta_us)
-    change = sum(part.delta_us for part in exposed)
+    change = change_us(exposed)
     more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
     if wait := wait_of(facts, change):
         exposed = [StepPart(FOR_GPU, change, wait)]

@@ -199,15 +199,14 @@ def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
 
 
 def _time(subject: str, control: float, test: float, interval: Interval | None, comparison: Comparison) -> Figure:
-    runs = comparison.control.runs, comparison.test.runs
-    spread = spread_of_interval(interval, *runs) if interval else None
+    spread = spread_of_interval(interval, *comparison.runs) if interval else None
     return Figure(
         subject,
         control,
         test,
         interval=interval,
         spread=spread,
-        why="" if interval else _why_untested(control, test, runs),
+        why="" if interval else _why_untested(control, test, comparison.runs),
     )
 
 

@@ -131,15 +131,13 @@ def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ..
         for r in comparison.comparability.reasons
         if r.level == REFUSED or (r.code in STOPPING and r.code not in allow)
     ]
-    runs = comparison.control.runs, comparison.test.runs
-    if min(runs) < 2 and SINGLE_RUN not in allow:
+    if min(comparison.runs) < 2 and SINGLE_RUN not in allow:
         reasons.append(
             Reason(
                 SINGLE_RUN,
                 f"one run of a side does not tell whether a difference is significant: {NEED_RUNS}, "
                 f"or --allow {SINGLE_RUN}",
-                str(runs[0]),
-                str(runs[1]),
+                *map(str, comparison.runs),
             )
         )
     return tuple(reasons)
