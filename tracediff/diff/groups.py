@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.summary import Side
-from tracediff.arrays import group_by
+from tracediff.arrays import group_by, shared_value
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
 from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, PlacedWork, items_of
@@ -79,8 +79,7 @@ class Group(Timed):
     @cached_property
     def module(self) -> str | None:
         """Path of its module, None where unknown or several."""
-        modules = {item.module for item in chain(*self.items) if item.module}
-        return modules.pop() if len(modules) == 1 else None
+        return shared_value(item.module for item in chain(*self.items) if item.module)
 
     @property
     def operator(self) -> str:
@@ -255,10 +254,9 @@ def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[objec
 
 
 def _group(match: Match, trees: Pair[CallTree]) -> Group:
-    phases = {item.phase for item in chain(*match.items)}
     return Group(
         level=match.level,
-        phase=phases.pop() if len(phases) == 1 else "unknown",
+        phase=shared_value(item.phase for item in chain(*match.items)) or "unknown",
         items=match.items.map(tuple),
         ops=count_of_calls(trees, match) if match.calls.control else None,
         call=_call(trees, match.calls) if match.calls.control else None,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
-from tracediff.arrays import group_by
+from tracediff.arrays import group_by, shared_value
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import Item, PlacedWork
 from tracediff.diff.ops import GPU_WORK
@@ -178,9 +178,8 @@ def operators(group: Group) -> Iterator[tuple[int, str, Member]]:
     """(side, operator, member) of the members of ``group``."""
     successors = _successors(group)
     for side, members in enumerate(group.members):
-        partner_ops = {other.op for other in group.members[1 - side]}
         # Names work whose operator one side did not record.
-        partner = partner_ops.pop() if len(partner_ops) == 1 else None
+        partner = shared_value(other.op for other in group.members[1 - side])
         for member in members:
             op = member.op or partner or ("" if member.category in GPU_WORK else member.name)
             name = match_name(op) if op else f"{kernels_of(member.family)} without operator"
@@ -277,8 +276,7 @@ class WorkChange(Timed, Struct, frozen=True, dict=True):
     @cached_property
     def module(self) -> str:
         """Path of its module with ``[*]`` for instances, empty where unknown or several."""
-        modules = {every_instance(g.module or "") for g in self.groups}
-        return modules.pop() if len(modules) == 1 else ""
+        return shared_value(every_instance(g.module or "") for g in self.groups) or ""
 
     @cached_property
     def kernel_names(self) -> Pair[tuple[str, ...]]:
