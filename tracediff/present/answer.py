@@ -57,11 +57,12 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def below(self) -> tuple[str, ...]:
         """The sentences below the verdict, in their order: what differs for certain before times that may vary."""
+        sentences = self.why, *self.unlike, self.limits, self.code, *self.notes
         if self._is_sure_of_gpu:
-            return tuple(filter(None, (self.limits, self.why, *self.unlike, *self.notes, self.code)))
-        if self.because.startswith(sentence(LARGEST)):
-            return tuple(filter(None, (*self.unlike, self.limits, self.why, *self.notes, self.code)))
-        return tuple(filter(None, (self.why, *self.unlike, self.limits, self.code, *self.notes)))
+            sentences = self.limits, self.why, *self.unlike, *self.notes, self.code
+        elif self.because.startswith(sentence(LARGEST)):
+            sentences = *self.unlike, self.limits, self.why, *self.notes, self.code
+        return tuple(filter(None, sentences))
 
     @property
     def lead(self) -> tuple[str, ...]:
