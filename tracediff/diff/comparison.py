@@ -257,9 +257,8 @@ def only(comparison: Comparison, part: Part) -> Comparison:
     if part.is_all or comparison.was_refused:
         return comparison
     groups = tuple(_groups(comparison, part))
-    # Of each call of both trees, whether its phase and module are selected.
     qualified = qualified_names(comparison.sides)
-    here = [
+    here = [  # of each call of both trees, whether its phase and module are selected
         [part.selects_place(phase, module) for phase, module in zip(*inherited(tree, qualified), strict=True)]
         for tree in comparison.trees
     ]
