@@ -34,7 +34,7 @@ from tracediff.diff.ops import Op
 from tracediff.diff.preflight import different_results
 from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.diff.statistics.runs import estimate, within_runs
-from tracediff.diff.verdict import Judging, conclusion_of, far_apart, how_long
+from tracediff.diff.verdict import Judging, conclusion_of, contradicting, how_long
 from tracediff.diff.views import WorkChange
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError, did_you_mean
@@ -126,7 +126,7 @@ def sentence() -> list[object]:
     texts = [how_long(change) for change in (0.003, 0.006)]
     less_noisy = estimate([0.0, 0.1], [0.02, 0.13])
     texts += [conclusion_of(estimated, "inconclusive", (2, 2), Judging(), 0.0) for estimated in (noisy, less_noisy)]
-    return [*texts, far_apart(0.0, 0.04), far_apart(0.0, 0.06)]
+    return [*texts, contradicting(0.0, 0.04), contradicting(0.0, 0.06)]
 
 
 def gate() -> list[str]:

@@ -372,6 +372,12 @@ Thing = TypeVar("Thing")
 Key = TypeVar("Key", bound=Hashable)
 
 
+def shared_value(values: Iterable[Key]) -> Key | None:
+    """What all of ``values`` are; None where they differ, or there are none."""
+    different = {*values}
+    return different.pop() if len(different) == 1 else None
+
+
 def group_by(things: Iterable[Thing], key: Callable[[Thing], Key]) -> defaultdict[Key, list[Thing]]:
     """``key`` → those of ``things`` that have it, in their order; an empty list for a key that none has."""
     groups: defaultdict[Key, list[Thing]] = defaultdict(list)

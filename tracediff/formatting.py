@@ -171,12 +171,22 @@ def signed_time(us: float, *others: float) -> str:
 def change_and_delta(control: float, test: float) -> str:
     """``7.35 → 7.76 ms (+0.41)``: times in µs and their change, in one unit."""
     unit = time_unit([control, test])
-    return f"{unit.plain(control)} → {unit.plain(test)} {unit.name} ({unit.signed(test - control)})"
+    return f"{unit.change(control, test)} ({unit.signed(test - control)})"
 
 
 def with_more(names: str, more: int) -> str:
     """``aten::mul + 2 more``."""
     return f"{names} + {more} more" if more > 0 else names
+
+
+def joined(*texts: str | None, by: str = ", ") -> str:
+    """Those of ``texts`` that are not empty, with ``by`` between them."""
+    return by.join(filter(None, texts))
+
+
+def once(texts: Iterable[str]) -> str:
+    """``28 → 29``, or ``28`` where all read the same."""
+    return ARROW.join(dict.fromkeys(texts))
 
 
 def size(amount: float) -> str:

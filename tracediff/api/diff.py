@@ -13,7 +13,7 @@ from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, print
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
-from tracediff.diff.views import VIEWS, Modules, summed, summed_by
+from tracediff.diff.views import VIEWS, Modules, summed
 from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact
@@ -136,8 +136,7 @@ class Diff(Charted):
         """
         views = (*VIEWS, "line", "cause")
         check_choice(view, views, f"view {view}", "is unknown", f"choose one of {', '.join(views)}")
-        work = self.comparison.work
-        lines = summed_by(work, Modules(depth, instances)) if view == "module" else summed(work, view)
+        lines = summed(self.comparison.work, view, Modules(depth, instances))
         return self._frame(SUMS, lines).set_index("name")
 
     @speaks_python

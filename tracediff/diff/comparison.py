@@ -29,6 +29,7 @@ from tracediff.profile.kernels.match_names import is_compiled_call, table_name
 
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Cause, Explanation
+    from tracediff.explain.facts import Fact
     from tracediff.source.changed_code import ChangedCode
 else:  # of later stages: help() shows what is annotated
     Explanation = ChangedCode = Any
@@ -125,6 +126,11 @@ class Comparison(Scaled, frozen=True, dict=True):
         return self.sides.map(lambda side: side.label)
 
     @property
+    def runs(self) -> Pair[int]:
+        """How many runs each side has."""
+        return self.sides.map(lambda side: side.runs)
+
+    @property
     def believed_unprofiled(self) -> Unprofiled | None:
         """The steps without the profiler, where the verdict is from these."""
         return self.unprofiled if self.unprofiled and self.unprofiled.believed else None
@@ -132,7 +138,7 @@ class Comparison(Scaled, frozen=True, dict=True):
     @property
     def has_other_options(self) -> bool:
         """Whether the profiler recorded the sides with other options, which slow the host more or less."""
-        return any(reason.code == OTHER_OPTIONS for reason in self.comparability.reasons)
+        return OTHER_OPTIONS in self.comparability.codes
 
     @property
     def tested(self) -> Verdict | Unprofiled:
@@ -143,6 +149,11 @@ class Comparison(Scaled, frozen=True, dict=True):
     def causes(self) -> tuple[Cause, ...]:
         """Why the step changed, line by line; none if the comparison was refused."""
         return self.explanation.causes if self.explanation is not None else ()
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What the explanation says of the comparison; none if that was refused."""
+        return self.explanation.facts if self.explanation is not None else ()
 
     @property
     def work(self) -> WorkTime:
@@ -246,7 +257,11 @@ def only(comparison: Comparison, part: Part) -> Comparison:
     if part.is_all or comparison.was_refused:
         return comparison
     groups = tuple(_groups(comparison, part))
-    here = [_here(comparison, tree, part) for tree in comparison.trees]
+    qualified = qualified_names(comparison.sides)
+    here = [  # of each call of both trees, whether its phase and module are selected
+        [part.selects_place(phase, module) for phase, module in zip(*inherited(tree, qualified), strict=True)]
+        for tree in comparison.trees
+    ]
     return replace(
         comparison,
         gpu_time=replace(comparison.gpu_time, groups=groups if comparison.has_gpu else (), unattributed=NONE),
@@ -314,12 +329,6 @@ def _with(op: Op, sums: Sums) -> list[Op]:
         return [op]
     count, times, self_times = numbers
     return [replace(op, count=count, total=times, self_time=self_times, significance=UNTESTED)]
-
-
-def _here(comparison: Comparison, tree: CallTree, part: Part) -> list[bool]:
-    """For each call of ``tree``, whether its phase and module are selected."""
-    phases, modules = inherited(tree, qualified_names(comparison.sides.map(lambda side: side.manifest)))
-    return [part.selects_place(phase, module) for phase, module in zip(phases, modules, strict=True)]
 
 
 def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool]]) -> Pair[CallTree]:

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.summary import Side
-from tracediff.arrays import group_by
+from tracediff.arrays import group_by, shared_value
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
 from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, PlacedWork, items_of
-from tracediff.ingest.manifest import Manifest
 from tracediff.pair import NONE, Pair, Timed, total
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
@@ -80,8 +79,17 @@ class Group(Timed):
     @cached_property
     def module(self) -> str | None:
         """Path of its module, None where unknown or several."""
-        modules = {item.module for item in chain(*self.items) if item.module}
-        return modules.pop() if len(modules) == 1 else None
+        return shared_value(item.module for item in chain(*self.items) if item.module)
+
+    @property
+    def operator(self) -> str:
+        """The operator that all items share; empty where they share none."""
+        return (self.call or "").partition("(")[0]
+
+    @property
+    def shapes(self) -> str:
+        """The inputs of that operator, in parentheses; empty where unknown."""
+        return (self.call or "")[len(self.operator) :]
 
     @cached_property
     def name(self) -> str:
@@ -210,7 +218,7 @@ def match_work(
     if turned:
         trees, sides = trees.swapped, sides.swapped
     pairing = pair_calls(*trees)
-    qualified = qualified_names(sides.map(lambda side: side.manifest))
+    qualified = qualified_names(sides)
     items = Pair(
         *(
             items_of(tree, family_of, Origins(side.manifest, side.torch_log), qualified)
@@ -226,11 +234,11 @@ def match_work(
     return WorkTime(tuple(groups), left_out), pairing
 
 
-def qualified_names(manifests: Pair[Manifest | None]) -> dict[str, str]:
+def qualified_names(sides: Pair[Side]) -> dict[str, str]:
     """The profiler's module names → the model's own, where a side's kernels say which module they are from; the same
     for swapped sides.
     """
-    recorded = [m for m in manifests if m]
+    recorded = [side.manifest for side in sides if side.manifest]
     names = (
         sorted((k, v) for m in recorded for k, v in m.modules.items()) if any(m.provenance for m in recorded) else []
     )
@@ -246,10 +254,9 @@ def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[objec
 
 
 def _group(match: Match, trees: Pair[CallTree]) -> Group:
-    phases = {item.phase for item in chain(*match.items)}
     return Group(
         level=match.level,
-        phase=phases.pop() if len(phases) == 1 else "unknown",
+        phase=shared_value(item.phase for item in chain(*match.items)) or "unknown",
         items=match.items.map(tuple),
         ops=count_of_calls(trees, match) if match.calls.control else None,
         call=_call(trees, match.calls) if match.calls.control else None,

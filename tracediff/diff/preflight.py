@@ -11,7 +11,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet, alike, in_steps
 from tracediff.arrays import distinct
-from tracediff.formatting import ARROW
+from tracediff.formatting import ARROW, joined
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.health import counted
 from tracediff.ingest.model.unread import shortened, unread_devices
@@ -139,6 +139,11 @@ class Comparability(Struct, frozen=True):
     """Whether the sides are comparable, and the cautions."""
 
     reasons: tuple[Reason, ...]
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """The codes of all reasons."""
+        return frozenset(reason.code for reason in self.reasons)
 
     @property
     def level(self) -> str:
@@ -350,7 +355,7 @@ def _flags(side: TraceSet) -> str:
 
 def _workloads(side: TraceSet) -> str:
     manifest = side.manifest
-    return " ".join(x for x in (manifest.workload or manifest.target, manifest.size) if x) if manifest else ""
+    return joined(manifest.workload or manifest.target, manifest.size, by=" ") if manifest else ""
 
 
 def _threads(side: TraceSet) -> str:

@@ -17,7 +17,7 @@ from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.statistics.runs import Estimate, detectable, estimate, interval_us, within_runs
 from tracediff.errors import TracediffError
-from tracediff.formatting import PERCENT, number, percent, plural
+from tracediff.formatting import PERCENT, joined, number, percent, plural
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import Pair
 
@@ -114,7 +114,7 @@ class Verdict(DiffVerdict, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """The sentence: how the step differs, for which other work, and whether that is significant."""
-        parts = "; ".join(part for part in (self.difference, self.conclusion) if part)
+        parts = joined(self.difference, self.conclusion, by="; ")
         force_setattr(self, "sentence", self.reason_of_other_work + parts)
 
     @property
@@ -269,13 +269,8 @@ def _is_of_medians(by_mean: float, by_median: float, difference: Estimate) -> bo
 
 
 def contradicting(change: float, other: float) -> bool:
-    """Whether two measures of a relative change contradict each other, by their size or by their direction."""
-    return far_apart(change, other) or opposed(change, other)
-
-
-def far_apart(change: float, other: float) -> bool:
-    """Whether two measures of a relative change contradict each other by their size; the same for swapped sides."""
-    return _apart(change, other) > thresholds.CONTRADICTION
+    """Whether two measures of a relative change are far apart, or of opposite directions; alike for swapped sides."""
+    return _apart(change, other) > thresholds.CONTRADICTION or opposed(change, other)
 
 
 def _apart(change: float, other: float) -> float:
@@ -323,11 +318,10 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
         basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"
     if difference.method == "prediction":
         basis = f"one run against {max(runs)}, assuming that both sides vary equally"
+    what = "not significant" if result == "inconclusive" else "significant"
     if result == "same":
-        return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
-    if result == "inconclusive":
-        return f"not significant ({interval}; {basis})"
-    return f"significant ({interval}; {basis})"
+        what = f"no change beyond ±{100 * judging.equivalence_band:g} %"
+    return f"{what} ({interval}; {basis})"
 
 
 def _least_significant(difference: Estimate) -> float:
@@ -426,23 +420,18 @@ def judge_unprofiled(
         return None
     difference = _estimated(control, test, judging)
     base, result = median(control), difference.result(judging.equivalence_band)
-    unprofiled = Unprofiled(
+    change = median(test) / base - 1
+    profiled = verdict.median_test_us / verdict.median_control_us - 1 if verdict.median_control_us else 0.0
+    return Unprofiled(
         control_us=base,
         test_us=median(test),
         result=result,
-        conclusion=conclusion_of(difference, result, (len(control), len(test)), judging, median(test) / base - 1),
+        conclusion=conclusion_of(difference, result, (len(control), len(test)), judging, change),
         ci95_us=interval_us(base, difference.interval),
         p_value=difference.p,
         spread=_spread(difference, len(control), len(test)),
-        believed=False,
+        believed=contradicting(profiled, change),
     )
-    return replace(unprofiled, believed=contradict(verdict, unprofiled))
-
-
-def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:
-    """Whether the changes of the medians with and without the profiler are far apart, or of opposite directions."""
-    profiled = verdict.median_test_us / verdict.median_control_us - 1 if verdict.median_control_us else 0.0
-    return contradicting(profiled, unprofiled.change)
 
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:

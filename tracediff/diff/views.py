@@ -14,11 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
-from tracediff.arrays import group_by
+from tracediff.arrays import group_by, shared_value
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import Item, PlacedWork
 from tracediff.diff.ops import GPU_WORK
-from tracediff.formatting import ARROW, with_more
+from tracediff.formatting import ARROW, joined, once, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import Amounts, Pair, Timed, side_sums, total
 from tracediff.patterns import late
@@ -113,10 +113,11 @@ class Modules(Struct, frozen=True):
         return path if self.instances else every_instance(path)
 
 
+ALL_MODULES = Modules()
 VIEWS: dict[str, Callable[[Member | Item], str]] = {
     "family": lambda m: m.family,
     "phase": lambda m: m.phase,
-    "module": Modules(),
+    "module": ALL_MODULES,
     "op": lambda m: m.op or "(no operator)",
     "kernel": lambda m: display_name(table_name(m.name)),
 }
@@ -151,10 +152,12 @@ LAYOUT_WORDS = (
 )
 
 
-def summed(work: WorkTime, view: str) -> list[Sum]:
-    """All of ``work`` by one of VIEWS or by ``cause``, the largest change first; the lines add up to the account."""
+def summed(work: WorkTime, view: str, modules: Modules = ALL_MODULES) -> list[Sum]:
+    """All of ``work`` by one of VIEWS, by ``line`` or by ``cause``, the largest change first; the lines add up to the
+    account. ``modules`` says how modules are summed.
+    """
     own = {"cause": by_cause, "line": by_line}
-    return own[view](work) if view in own else summed_by(work, VIEWS[view])
+    return own[view](work) if view in own else summed_by(work, modules if view == "module" else VIEWS[view])
 
 
 def by_line(work: WorkTime) -> list[Sum]:
@@ -175,9 +178,8 @@ def operators(group: Group) -> Iterator[tuple[int, str, Member]]:
     """(side, operator, member) of the members of ``group``."""
     successors = _successors(group)
     for side, members in enumerate(group.members):
-        partner_ops = {other.op for other in group.members[1 - side]}
         # Names work whose operator one side did not record.
-        partner = partner_ops.pop() if len(partner_ops) == 1 else None
+        partner = shared_value(other.op for other in group.members[1 - side])
         for member in members:
             op = member.op or partner or ("" if member.category in GPU_WORK else member.name)
             name = match_name(op) if op else f"{kernels_of(member.family)} without operator"
@@ -269,13 +271,12 @@ class WorkChange(Timed, Struct, frozen=True, dict=True):
     @property
     def shapes(self) -> str:
         """The inputs of its operator, empty where unknown."""
-        return _shapes(self.longest)
+        return self.longest.shapes
 
     @cached_property
     def module(self) -> str:
         """Path of its module with ``[*]`` for instances, empty where unknown or several."""
-        modules = {every_instance(g.module or "") for g in self.groups}
-        return modules.pop() if len(modules) == 1 else ""
+        return shared_value(every_instance(g.module or "") for g in self.groups) or ""
 
     @cached_property
     def kernel_names(self) -> Pair[tuple[str, ...]]:
@@ -295,13 +296,12 @@ class WorkChange(Timed, Struct, frozen=True, dict=True):
     @property
     def kernels(self) -> str:
         """``old → new``, the name alone if both sides or only one side runs it."""
-        before, after = (_some(names) for names in self.short_names)
-        return _before_and_after(before, after)
+        return _before_and_after(map(_some, self.short_names))
 
     @property
     def name(self) -> str:
         """Operator and kernels in one text."""
-        return "  ".join(part for part in (self.operator, self.kernels) if part)
+        return joined(self.operator, self.kernels, by="  ")
 
 
 def _some(names: tuple[str, ...]) -> str:
@@ -341,7 +341,7 @@ def _of_every_instance(items: Iterable[Item]) -> Iterator[Item]:
 def _key(group: Group) -> tuple[object, ...]:
     """What distinguishes rows."""
     kernels = group.members.map(lambda side: frozenset(_kernels(side)))
-    return _operator(group), _shapes(group), every_instance(group.module or ""), kernels
+    return _operator(group), group.shapes, every_instance(group.module or ""), kernels
 
 
 def _kernels(members: Iterable[Member]) -> tuple[str, ...]:
@@ -355,15 +355,12 @@ def _kernels(members: Iterable[Member]) -> tuple[str, ...]:
 
 def _operator(group: Group) -> str:
     """The operator of both sides; without GPU work the members themselves."""
-    if group.call:
-        return group.call.partition("(")[0]
-    before, after = operators_of(group.members)
-    return _before_and_after(before, after)
+    return group.operator or _before_and_after(operators_of(group.members))
 
 
-def _before_and_after(before: str, after: str) -> str:
+def _before_and_after(both: Iterable[str]) -> str:
     """``before → after``; the one of them where they are equal or the other is empty."""
-    return ARROW.join(dict.fromkeys(filter(None, (before, after))))
+    return once(filter(None, both))
 
 
 def operators_of(both: Pair[tuple[Member, ...]]) -> tuple[str, str]:
@@ -380,7 +377,3 @@ def operators_of(both: Pair[tuple[Member, ...]]) -> tuple[str, str]:
 
 def _first_of(names: Sequence[str]) -> str:
     return "" if not names else with_more(names[0], len(names) - 1) if names[1:] else display_name(names[0])
-
-
-def _shapes(group: Group) -> str:
-    return f"({shapes}" if (shapes := (group.call or "").partition("(")[2]) else ""

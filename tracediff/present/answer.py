@@ -8,9 +8,8 @@ from msgspec import Meta, Struct
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.verdict import Verdict, change_text
+from tracediff.diff.verdict import change_text
 from tracediff.explain.called import class_in
-from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import (
     AS_OFTEN,
     CHANGED_MODULES,
@@ -25,7 +24,7 @@ from tracediff.explain.facts import (
     as_wait,
 )
 from tracediff.explain.leaves import OTHER_CALLERS
-from tracediff.formatting import change, percent, plural, time_unit, with_digits
+from tracediff.formatting import change, joined, percent, plural, time_unit, with_digits
 from tracediff.present.causes import LARGEST, added_share, by_chance, by_options, causes_of, profiled_steps
 from tracediff.present.explanation_lines import sentence
 from tracediff.present.limits import CERTAIN, limits_sentence
@@ -58,11 +57,12 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def below(self) -> tuple[str, ...]:
         """The sentences below the verdict, in their order: what differs for certain before times that may vary."""
+        sentences = self.why, *self.unlike, self.limits, self.code, *self.notes
         if self._is_sure_of_gpu:
-            return tuple(filter(None, (self.limits, self.why, *self.unlike, *self.notes, self.code)))
-        if self.because.startswith(sentence(LARGEST)):
-            return tuple(filter(None, (*self.unlike, self.limits, self.why, *self.notes, self.code)))
-        return tuple(filter(None, (self.why, *self.unlike, self.limits, self.code, *self.notes)))
+            sentences = self.limits, self.why, *self.unlike, *self.notes, self.code
+        elif self.because.startswith(sentence(LARGEST)):
+            sentences = *self.unlike, self.limits, self.why, *self.notes, self.code
+        return tuple(filter(None, sentences))
 
     @property
     def lead(self) -> tuple[str, ...]:
@@ -76,8 +76,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def why(self) -> str:
         """Because, offset by and what neither names in one sentence, to paste: its times add up to the change."""
-        parts = self.because, self.offset_by, self.not_explained
-        return f"{'; '.join(filter(None, parts))}." if self.because else ""
+        return f"{joined(self.because, self.offset_by, self.not_explained, by='; ')}." if self.because else ""
 
 
 def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)") -> Answer:
@@ -98,38 +97,34 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
     )
 
 
-def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -> bool:
+def _is_said(fact: Fact, comparison: Comparison, why: str) -> bool:
     """Whether the verdict says of which batch it is, and all that is called on one side only, or more often, ``why``
     what is waited for, also of the host, or another fact of which modules, or calls in them, there are more.
     """
     if fact.code in (AS_OFTEN, CHANGED_MODULES):
-        return any(other.code == REPEATED for other in explanation.facts)
+        return any(other.code == REPEATED for other in comparison.facts)
     if fact.code == NEW_WAIT:
         return as_wait(fact) in why
     if fact.code == FIRST_DIMENSION:
-        return fact.setting in verdict.difference
+        return fact.setting in comparison.verdict.difference
     if fact.code == HIDDEN_HOST:
         return BOTH in why
     if fact.code == REPEATED:
-        causes = (cause.label for cause in explanation.causes if OTHER_CALLERS in cause.chain and cause.label in why)
+        causes = (cause.label for cause in comparison.causes if OTHER_CALLERS in cause.chain and cause.label in why)
         is_cause = any(f": {name} " in fact.text for name in causes)
-        return is_cause or (bool(fact.setting) and fact.setting in verdict.difference)
+        return is_cause or (bool(fact.setting) and fact.setting in comparison.verdict.difference)
     names = [name for names in (fact.control, fact.test) for name in names.split(", ") if name]
     is_sized = any(f"{name} (" in fact.text for name in names)
-    says_all = all(name in why or (not is_sized and class_in(name) in verdict.difference) for name in names)
+    says_all = all(name in why or (not is_sized and class_in(name) in comparison.verdict.difference) for name in names)
     return fact.code == ONE_SIDED_CALLS and says_all
 
 
 def _unlike(comparison: Comparison, why: str) -> tuple[str, ...]:
     """Facts of the explanation, a line each, then the cautions that no fact states, a line for each kind."""
-    explanation = comparison.explanation
-    stated = []
-    if explanation is not None:
-        facts = [fact for fact in explanation.facts if not _is_said(fact, comparison.verdict, explanation, why)]
-        stated = [sentence(fact.text) for fact in facts]
-    values = [(fact.control, fact.test) for fact in explanation.facts] if explanation is not None else []
+    stated = [sentence(fact.text) for fact in comparison.facts if not _is_said(fact, comparison, why)]
+    values = [(fact.control, fact.test) for fact in comparison.facts]
     reasons = [r for r in cautions(comparison) if r.code not in OF_FACTS or (r.control, r.test) not in values]
-    if any(fact.code in (OTHER_PROGRAM, REPEATED) for fact in (explanation.facts if explanation is not None else ())):
+    if any(fact.code in (OTHER_PROGRAM, REPEATED) for fact in comparison.facts):
         reasons = [reason for reason in reasons if reason.code != "missing-work"]  # which say what is there instead
     of_kind: dict[str, dict[str, None]] = {UNLIKE: {}, DOUBTFUL: {}}
     for reason in reasons:
@@ -156,8 +151,7 @@ def other_step_time(comparison: Comparison) -> str | None:
 def asides(comparison: Comparison, because: str) -> list[str]:
     """The sentences below the verdict, without what ``because`` says, which is empty without causes."""
     other = None if because and profiled_steps(comparison) else other_step_time(comparison)
-    facts = comparison.explanation.facts if comparison.explanation is not None else ()
-    says_pace = any(fact.code == HOST_SPEED for fact in facts)  # and of what
+    says_pace = any(fact.code == HOST_SPEED for fact in comparison.facts)  # and of what
     host = None if says_pace else by_options(comparison) or by_chance(comparison)
     return [text for text in (draining(comparison), host, other) if text]
 
@@ -184,8 +178,8 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     figures = _as_below(comparison, (verdict.control_us, verdict.test_us))
     if verdict.is_of_medians:
         figures = f"{_figures(*verdict.medians)} (mean {figures})"
-    parts = verdict.conclusion, "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
-    return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
+    steps = "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
+    return f"{verdict.difference}: {figures}; {joined(verdict.conclusion, steps, by='; ')}"
 
 
 def _as_below(comparison: Comparison, us: tuple[float, float]) -> str:
@@ -209,7 +203,7 @@ def interval(comparison: Comparison) -> str:
     tested, within_us = comparison.tested, comparison.verdict.within_runs_us
     low, high = tested.ci95_us or within_us or (0.0, 0.0)
     unit = with_digits(time_unit(tested.medians), (low, high))
-    moved = f"{unit.signed(low)} to {unit.signed(high)} {unit.name}"
+    moved = f"{unit.signed(low)} to {unit.signed_text(high)}"
     if tested.ci95_us is None:
         within = f"Within these two runs the median step changed by {moved} (95 %); other runs may differ."
         return within if within_us else ""
@@ -219,7 +213,7 @@ def interval(comparison: Comparison) -> str:
         base = tested.medians.control
         longer = 1 + comparison.verdict.min_detectable_us / base
         detectable = base * (longer - 1 if low + high > 0 else 1 - 1 / longer)  # in its direction
-        text += f"; detectable change (in 80 % of cases): {unit.plain(detectable)} {unit.name}"
+        text += f"; detectable change (in 80 % of cases): {unit.text(detectable)}"
     return f"{text}."
 
 

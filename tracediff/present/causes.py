@@ -12,7 +12,7 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import SAME_CALLS, UNIFORM
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START, WAITING
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
-from tracediff.formatting import Unit, change, counts_of, percents
+from tracediff.formatting import Unit, change, counts_of, joined, percents
 from tracediff.pair import Pair
 from tracediff.present.explanation_lines import (
     DECISIVE,
@@ -32,6 +32,7 @@ from tracediff.present.path import (
     ReadPath,
     StepPart,
     Times,
+    change_us,
     exposures,
     is_visible,
     read_path,
@@ -54,28 +55,28 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     every = _parts(explanation, path)
     has_same_program = any(fact.code == SAME_CALLS for fact in explanation.facts)  # whatever has no counterpart
     other_work = [part for part, cause in every if is_other_work(cause) and not has_same_program]
-    if not sure and not other_work and every and is_unclear(max(every, key=lambda both: abs(both[0].delta_us))[1]):
+    if not sure and not other_work and every and is_unclear(max(every, key=lambda both: both[0].size_us)[1]):
         return "", "", ""  # all that is left is smaller than what is by chance
     parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
     way = sign
-    same_steps = all(reason.code != "steps" for reason in comparison.comparability.reasons)
+    same_steps = "steps" not in comparison.comparability.codes
     certain = [part for part, cause in every if part in other_work or (same_steps and is_certain(cause))]
     is_open = not sure and bool(certain)
     if is_open:  # unlike the direction of the step's change
-        parts = sorted(certain, key=lambda part: -abs(part.delta_us))
-        way = 1 if sum(part.delta_us for part in parts) > 0 else -1
+        parts = sorted(certain, key=lambda part: -part.size_us)
+        way = 1 if change_us(parts) > 0 else -1
     along, against = ([part for part in parts if sign * part.delta_us > 0] for sign in (way, -way))
     along = _with_wholes(along, parts, explanation, path)
     first = _leading(along)
     but = {part.chain[0] for part in first}  # which would hold these, too
     against = _with_wholes(against, parts, explanation, path, but)
-    unnamed = max((abs(part.delta_us) for part in along[len(first) :]), default=0.0)
+    unnamed = max((part.size_us for part in along[len(first) :]), default=0.0)
     wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
-    against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
+    against = [part for part in against if part.size_us > unnamed and part.chain[:1] not in wholes]
     step_us = together(part.times for part in path.parts.values()).delta
     least = thresholds.WORTH_A_LINE * explanation.scale_us
-    exposed = [part for part in exposures(path, explanation.facts) if abs(part.delta_us) >= least]
-    rest_us = step_us - sum(part.delta_us for part in (*first, *_leading(against)))
+    exposed = [part for part in exposures(path, explanation.facts) if part.size_us >= least]
+    rest_us = step_us - change_us((*first, *_leading(against)))
     exposed_along, exposed_against = (
         [part for part in exposed if sign * part.delta_us > 0 and _is_named(part, some, rest_us, step_us)]
         for sign, some in ((way, along), (-way, against))
@@ -84,7 +85,7 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
         return "", "", ""
     certainty = _certainty([*first, *exposed_along], certain, other_work) if is_open else ""
     lead = _lead(comparison, certainty, BECAUSE if sure else LARGEST)
-    rest_us -= sum(part.delta_us for part in (*exposed_along, *exposed_against))
+    rest_us -= change_us((*exposed_along, *exposed_against))
     rest_us = rest_us if is_visible(rest_us, unit) else 0.0
     rest = _rest(rest_us, every, [*first, *_leading(against)], [*exposed_along, *exposed_against], explanation, unit)
     because = sentence(_list(lead, along, exposed_along, unit, max(way * rest_us, 0.0)))
@@ -105,14 +106,14 @@ def _rest(
     """
     if not rest_us:
         return ""
-    all_else, wholes = f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}", {p.chain for p in causes if len(p.chain) == 1}
+    all_else, wholes = f"{ALL_ELSE} {unit.signed_text(rest_us)}", {p.chain for p in causes if len(p.chain) == 1}
     unnamed = [(part, cause) for part, cause in every if part not in causes and part.chain[:1] not in wholes]
-    least = max((abs(part.delta_us) for part in (*causes, *exposed) if part.delta_us * rest_us > 0), default=0.0)
+    least = max((part.size_us for part in (*causes, *exposed) if part.delta_us * rest_us > 0), default=0.0)
     moved = [part.delta_us for part, _ in unnamed]
     if ways := longer_and_shorter([*moved, rest_us - sum(moved)], rest_us, explanation.scale_us, unit):
         return f"{all_else} ({ways})"
     for part, cause in unnamed:
-        if part.delta_us * rest_us > 0 and abs(part.delta_us) > least:
+        if part.delta_us * rest_us > 0 and part.size_us > least:
             remark = UNCLEAR if is_unclear(cause) else ""
             return f"{all_else}, of which {part.label} {unit.signed(part.delta_us)}{remark}"
     return all_else
@@ -144,7 +145,7 @@ def _certainty(parts: Sequence[StepPart], certain: Sequence[StepPart], other_wor
     whole only if next to all of it is ``certain``.
     """
     for part in parts:
-        inner = sum(one.delta_us for one in certain if one.chain[: len(part.chain)] == part.chain)
+        inner = change_us(one for one in certain if one.chain[: len(part.chain)] == part.chain)
         if inner / part.delta_us < thresholds.KNOWN_AMOUNT:
             return "largest changes"
     is_other = [any(one.chain[: len(part.chain)] == part.chain for one in other_work) for part in parts if part.chain]
@@ -157,9 +158,9 @@ def _is_named(exposure: StepPart, parts: Sequence[StepPart], rest_us: float, ste
     """Whether a sentence names an ``exposure``: if it is larger than all ``parts`` of its direction, or most of what
     the named causes leave, where that is most of the step's change.
     """
-    us, largest = exposure.delta_us, max((abs(part.delta_us) for part in parts), default=0.0)
-    is_rest = us * rest_us > 0 and abs(us) >= thresholds.MOSTLY * abs(rest_us)
-    return abs(us) > largest or (is_rest and abs(rest_us) >= thresholds.MOSTLY * abs(step_us))
+    largest = max((part.size_us for part in parts), default=0.0)
+    is_rest = exposure.delta_us * rest_us > 0 and exposure.size_us >= thresholds.MOSTLY * abs(rest_us)
+    return exposure.size_us > largest or (is_rest and abs(rest_us) >= thresholds.MOSTLY * abs(step_us))
 
 
 def _has_changed(comparison: Comparison) -> bool:
@@ -190,7 +191,7 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[StepPart, Cau
             continue
         in_all = _in_all(row.times, path.parts[row.part], path.unit, 0.0 if row.times.exposure else least)
         parts.append((StepPart(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
-    parts.sort(key=lambda both: (both[1].label == START, -abs(both[0].delta_us)))  # START is not of the program
+    parts.sort(key=lambda both: (both[1].label == START, -both[0].size_us))  # START is not of the program
     return parts
 
 
@@ -198,9 +199,9 @@ def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tup
     """See `StepPart`: (`` of −68.6 in all``, ``69.4 → 0.8``), or if it changes by as much in all, what it takes."""
     text, aside = times.in_all(unit, least), part.beside(times.own)
     if not text or abs(times.every.delta) < abs(times.own) + unit.digit:
-        return "", ", ".join(filter(None, (text, aside)))
+        return "", joined(text, aside)
     sides = text.removeprefix(IN_ALL)
-    return f" of {unit.signed(times.every.delta)} in all", ", ".join(filter(None, (sides, aside)))
+    return f" of {unit.signed(times.every.delta)} in all", joined(sides, aside)
 
 
 def _with_wholes(
@@ -216,8 +217,8 @@ def _with_wholes(
     unit, is_uniform = path.unit, any(fact.code == UNIFORM for fact in explanation.facts)
     for label, whole in path.parts.items() if path.is_split or is_uniform else ():
         inner = [part for part in parts if part.chain[:1] == (label,) and label not in but]
-        moved, change = sum(part.delta_us for part in inner), whole.times.own
-        is_of_one = not is_uniform and any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
+        moved, change = change_us(inner), whole.times.own
+        is_of_one = not is_uniform and any(part.size_us >= thresholds.MOSTLY * abs(moved) for part in inner)
         is_opposed = change * moved <= 0 or change * whole.times.every.delta < 0
         if is_of_one or is_opposed or abs(change) < thresholds.MOSTLY * abs(moved):
             continue
@@ -230,14 +231,14 @@ def _with_wholes(
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
         opposed_parts = (part for part in every if part.chain[0] == label and part.delta_us * moved < 0)
-        against = max(opposed_parts, key=lambda part: abs(part.delta_us), default=None)
+        against = max(opposed_parts, key=lambda part: part.size_us, default=None)
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
-        if against is not None and abs(against.delta_us) > abs(inner[: bounds.PARTS_NAMED][-1].delta_us):
+        if against is not None and against.size_us > inner[: bounds.PARTS_NAMED][-1].size_us:
             largest += f", though {against.label} {unit.signed(against.delta_us)}"
-        what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
+        what = joined(how_many, f"largest: {largest}")
         in_all = _in_all(whole.times, whole, unit)
         one = StepPart("host time" if label == HOST else label, change, what, (label,), in_all)
-        parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
+        parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -part.size_us)
     return parts
 
 
@@ -250,7 +251,7 @@ def _happened(cause: Cause) -> str:
     if PYTHON in cause.trail or {OTHER_CALLS, CALLS} & {*cause.chain} or largest.startswith(MOSTLY_IN):
         number = largest  # the name does not tell what it is
     reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
-    return ", ".join(filter(None, (what, reason, reasons.get("line") or reasons.get("caller", ""))))
+    return joined(what, reason, reasons.get("line") or reasons.get("caller"))
 
 
 def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], unit: Unit, rest_us: float) -> str:
@@ -258,22 +259,19 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
     change of the program explains. ``rest_us`` is what all else moves in their direction. Empty without any.
     """
     parts = [*_leading(causes)]
-    stated, whole = (sum(abs(part.delta_us) for part in (*some, *exposure)) for some in (parts, causes))
+    stated, whole = (sum(part.size_us for part in (*some, *exposure)) for some in (parts, causes))
     if not stated:
         return ""
     all_but_little = 1 - thresholds.WORTH_A_LINE
     is_all, is_most = (stated >= part * max(whole, stated + rest_us) for part in (all_but_little, thresholds.MOSTLY))
     lead = lead.format("" if is_all else MAINLY if is_most else PARTLY)
     for part in exposure:
-        parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
+        parts.insert(sum(cause.size_us > part.size_us for cause in parts), part)
     parts = _with_calls(parts)
     parts.sort(key=lambda part: is_pace(part.chain))
     whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
-    texts = [
-        _with_time(part, unit, ", ".join(filter(None, (part.in_all[1], what))))
-        for part, what in zip(parts, whats, strict=True)
-    ]
-    return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
+    texts = [_with_time(part, unit, joined(part.in_all[1], what)) for part, what in zip(parts, whats, strict=True)]
+    return f"{lead} {joined(', '.join(texts[:-1]), texts[-1], by=' and ')}"
 
 
 def _with_calls(parts: list[StepPart]) -> list[StepPart]:
@@ -282,14 +280,14 @@ def _with_calls(parts: list[StepPart]) -> list[StepPart]:
     wait = next((part for part in parts if part.label == FOR_GPU), None)
     if not calls or wait is None:
         return parts
-    itself = StepPart("these calls themselves", sum(part.delta_us for part in calls), "")
+    itself = StepPart("these calls themselves", change_us(calls), "")
     return [wait, itself, *(part for part in parts if part not in calls and part is not wait)]
 
 
 def _with_time(part: StepPart, unit: Unit, what: str) -> str:
     """``label (+1.2 ms: what)``, or of how much in all."""
-    change = f"{unit.signed(part.delta_us)} {unit.name}{part.in_all[0]}"
-    return f"{part.label} ({': '.join(filter(None, (change, what)))})"
+    change = f"{unit.signed_text(part.delta_us)}{part.in_all[0]}"
+    return f"{part.label} ({joined(change, what, by=': ')})"
 
 
 def profiled_steps(comparison: Comparison) -> str:
@@ -308,19 +306,13 @@ def added_share(comparison: Comparison, profiled: Pair[float]) -> str:
     return percents(*(with_it / us - 1 for with_it, us in zip(profiled, comparison.tested.medians, strict=True)))
 
 
-def _is_tested(comparison: Comparison) -> bool:
-    """Whether both sides have runs enough for tests."""
-    return min(comparison.control.runs, comparison.test.runs) >= thresholds.TESTED_RUNS
-
-
 def by_options(comparison: Comparison) -> str | None:
     """That what changed most is how fast the host works, which the profiler slows with other options on each side."""
-    explanation = comparison.explanation
     first = next(iter(comparison.causes), None)
-    if explanation is None or first is None or not comparison.has_other_options:
+    if first is None or not comparison.has_other_options:
         return None
     is_of_host = first.chain[0] in (HOST, OPERATORS) and first.node.total.all() and first.effect in ("speed", "time")
-    if not is_of_host or any(fact.is_other_work for fact in explanation.facts):
+    if not is_of_host or any(fact.is_other_work for fact in comparison.facts):
         return None
     return "the profiler slows the host more or less with other options, so that its times do not compare"
 
@@ -329,14 +321,15 @@ def by_chance(comparison: Comparison) -> str | None:
     """That what changed most is how fast the host makes the same calls, which may differ by chance; None if it is
     otherwise, as where it launches more or less, or was tested.
     """
-    gpu, verdict, explanation = comparison.gpu_time, comparison.verdict, comparison.explanation
-    if _is_tested(comparison) or (verdict.result in ("faster", "slower") and verdict.ci95_us is not None):
+    gpu, verdict = comparison.gpu_time, comparison.verdict
+    few = min(comparison.runs)
+    if few >= thresholds.TESTED_RUNS or (verdict.result in ("faster", "slower") and verdict.ci95_us is not None):
         return None
     if any(gpu.count) and abs(gpu.count.delta) > thresholds.SAME_RATIO * max(gpu.count):
         return None
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
-    first = next(iter(explanation.causes), None) if explanation is not None else None
+    first = next(iter(comparison.causes), None)
     if first is not None and min(first.control_us, first.test_us) < thresholds.MOSTLY * max(
         first.control_us, first.test_us
     ):
@@ -344,7 +337,6 @@ def by_chance(comparison: Comparison) -> str | None:
     same_calls = first is not None and is_pace(first.chain) and _is_as_much(first)
     if not same_gpu_work and not same_calls:
         return None
-    few = min(comparison.control.runs, comparison.test.runs)
     same_work = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
     runs = "one run" if few == 1 else f"{few} runs"
     return f"{same_work}with {runs} per side, a change of the host may be variation from run to run"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracediff import bounds
 from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, UNTESTED, WAIVED, Gate, Judged
-from tracediff.formatting import PERCENT, Unit, byte_unit, count, plural, signed_count, time_unit
+from tracediff.formatting import PERCENT, Unit, byte_unit, count, joined, plural, signed_count, time_unit
 from tracediff.present.tables import from_to
 
 
@@ -115,7 +115,7 @@ def explanation(judged: Judged) -> str:
     figure = f"{_statistic(judged)}{both}, {change(judged)}"
     if judged.figure.interval:
         figure += f" (95 % interval {interval(judged)})"
-    return "; ".join(part for part in (figure, f"limit {bound(judged)}", reason(judged)) if part)
+    return joined(figure, f"limit {bound(judged)}", reason(judged), by="; ")
 
 
 def reason(judged: Judged) -> str:

@@ -390,13 +390,13 @@ GROUPS = RowSchema(
         RowColumn(
             "operator",
             "operator that all members share; null where they share none",
-            lambda _, group: (group.call or "").partition("(")[0] or None,
+            lambda _, group: group.operator or None,
             outputs=(FRAME,),
         ),
         RowColumn(
             "shapes",
             "shapes of its inputs; null where unknown",
-            lambda _, group: "".join((group.call or "").partition("(")[1:]) or None,
+            lambda _, group: group.shapes or None,
             outputs=(FRAME,),
         ),
         *_both(*KERNELS, lambda _, g, k: [display_name(m.name) for m in g.members[k]], outputs=(FRAME,)),

@@ -31,7 +31,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.lines import OTHERS, UNKNOWN
 from tracediff.explain.tree import REPLACED, SINGLE
-from tracediff.formatting import ARROW, Unit, plural
+from tracediff.formatting import ARROW, Unit, joined, plural
 from tracediff.pair import Pair
 from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, read_path, together
 from tracediff.present.plain_text import shortened_pairs
@@ -92,14 +92,12 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
 
     Attributes:
         unit: of all times. heads: of the columns: what changed, then of what `figures` gives.
-        closing: what is unexplained.
     """
 
     unit: Unit
     heads: tuple[str, ...]
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
-    closing: str = CLOSED
 
     @property
     def rows(self) -> list[tuple[int, ExplanationLine]]:
@@ -206,7 +204,7 @@ def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
 def _head(explanation: Explanation) -> str:
     """``Why``, of which step and rank."""
     step = "" if explanation.profiled else f"{explanation.period} without the profiler"
-    remarks = ", ".join(filter(None, (step, explanation.of_rank)))
+    remarks = joined(step, explanation.of_rank)
     return f"Why ({remarks})" if remarks else "Why"
 
 
@@ -286,7 +284,7 @@ def because(cause: Cause) -> str:
     parts = [cause.what, *others]
     if cause.what == UNKNOWN:  # what else is said says more
         parts = [*others, cause.what]
-    return "; ".join(filter(None, (*decisive, *parts, tested)))
+    return joined(*decisive, *parts, tested, by="; ")
 
 
 def sentence(text: str) -> str:

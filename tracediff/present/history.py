@@ -91,12 +91,11 @@ def short(commit: str) -> str:
 
 def _steps(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     points = series.points
-    intervals = [series.interval_us(point) for point in points]
     unit = time_unit([point.step_us for point in points])
     changes = {change.first: math.expm1(change.estimate.effect) for change in series.changes}
     rows: list[tuple[str, ...]] = []
     for k, point in enumerate(points):
-        interval = intervals[k]
+        interval = series.interval_us(point)
         rows.append(
             (
                 unit.plain(point.step_us),
@@ -135,11 +134,12 @@ def change_texts(series: Series) -> list[ChangeText]:
 def _change_text(series: Series, explained: ExplainedChange) -> ChangeText:
     point = explained.change
     estimate = point.estimate
-    runs = [sum(len(p.runs_us) for p in series.points[a:b]) for a, b in _sides(explained)]
-    interval = " to ".join(map(_percent, estimate.interval)) if estimate.interval else "unknown"
+    spans = (point.start, point.first), (point.first, point.end)
+    runs = [sum(len(p.runs_us) for p in series.points[begin:end]) for begin, end in spans]
+    ends = [signed_percent(math.expm1(log)) for log in estimate.interval or ()]
     return ChangeText(
         title=f"{change_text(math.expm1(estimate.effect))} from {short(series.points[point.first].commit)} on",
-        significance=f"95 % interval {interval}; p {p_value(point.p)}, corrected for the search; "
+        significance=f"95 % interval {' to '.join(ends) or 'unknown'}; p {p_value(point.p)}, corrected for the search; "
         f"{runs[0]} runs before, {runs[1]} after",
         commits=_commits(explained),
         cause=cause_text(explained.cause) if explained.cause else "",
@@ -167,15 +167,6 @@ def cause_text(cause: Cause) -> str:
     """``gemm kernels: 12.0 → 15.0 ms; as much work in 1.25 × the time``."""
     why = because(cause)
     return f"{cause.label}: {change(cause.control_us, cause.test_us)}" + (f"; {why}" if why else "")
-
-
-def _sides(explained: ExplainedChange) -> tuple[tuple[int, int], tuple[int, int]]:
-    change = explained.change
-    return (change.start, change.first), (change.first, change.end)
-
-
-def _percent(log: float | None) -> str:
-    return "unknown" if log is None else signed_percent(math.expm1(log))
 
 
 def _commits(explained: ExplainedChange) -> str:

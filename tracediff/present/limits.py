@@ -9,7 +9,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import is_hidden
 from tracediff.explain.leaves import GPU, HOST
-from tracediff.formatting import ARROW, percent_number, with_decimals_of, with_digits
+from tracediff.formatting import once, percent_number, with_decimals_of, with_digits
 from tracediff.pair import Pair
 from tracediff.present.path import path_us, read_path, unit_of
 
@@ -59,18 +59,18 @@ def limits_sentence(comparison: Comparison) -> str:
     gpu_ns = _gpu_work(comparison, explanation)
     times_us = [ns / 1000 for ns in gpu_ns]
     unit = with_digits(with_decimals_of(unit_of(explanation), max(times_us)), times_us)
-    work = f"{_once(*map(unit.plain, times_us))} {unit.name}"
+    work = f"{once(map(unit.plain, times_us))} {unit.name}"
     remarks = [CERTAIN[explanation.gpu_work.word]] if _is_certain(comparison, explanation) else []
     remarks += ["off the path"] if _is_hidden(explanation, gpu_ns) else []
     remarks += ["streams overlap"] if _overlaps(explanation, gpu_ns, limits) else []
     aside = f" ({', '.join(remarks)})" if remarks else ""
     has_line = read_path(explanation).is_split and explanation.profiled
-    busy = f"busy {_once(*map(percent_number, (control.gpu_busy, test.gpu_busy)))} %"
+    busy = f"busy {once(map(percent_number, (control.gpu_busy, test.gpu_busy)))} %"
     busy = f"GPU {busy}" if has_line and not aside else f"GPU work {work}{aside}, {busy}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
     if has_line:
-        return f"Limited by {ARROW.join(dict.fromkeys(f'the {side.by}' for side in limits))}; {busy}"
+        return f"Limited by {once(f'the {side.by}' for side in limits)}; {busy}"
     of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
     return f"Critical path{of_rank}: {_path(explanation, control.by)}; {busy}"
 
@@ -90,7 +90,7 @@ def _path(explanation: Explanation, first: str) -> str:
     path = path_us(explanation, unit)
     both = {name: path[label] for name, label in PARTS.items() if label in path}
     order = sorted((name for name in both if max(map(unit.rounded, both[name]))), key=lambda name: name != first)
-    return f"{', '.join(f'{name} {_once(*map(unit.plain, both[name]))}' for name in order)} {unit.name}"
+    return f"{', '.join(f'{name} {once(map(unit.plain, both[name]))}' for name in order)} {unit.name}"
 
 
 def _is_hidden(explanation: Explanation, gpu_ns: list[float]) -> bool:
@@ -111,8 +111,3 @@ def _overlaps(explanation: Explanation, gpu_ns: list[float], limits: Pair[Limit]
     """Whether GPU work is more than the time in which the GPU is busy: several streams work at a time."""
     sides = zip(gpu_ns, explanation.root.path, limits, strict=True)
     return any(ns > (limit.gpu_busy + thresholds.NO_DIFFERENCE) * period for ns, period, limit in sides)
-
-
-def _once(control: str, test: str) -> str:
-    """``28 → 29``, or ``28`` where both read the same."""
-    return ARROW.join(dict.fromkeys((control, test)))

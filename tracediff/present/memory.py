@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from tracediff.formatting import byte_unit, count, counts, part, percent, plural, signed_size, size, sizes
+from tracediff.formatting import byte_unit, count, counts, once, part, percent, plural, signed_size, size, sizes
 from tracediff.memory.account import (
     CALL_SITE,
     MODULE,
@@ -149,7 +149,7 @@ def _sum(name: str, rows: Sequence[HolderChange]) -> HolderChange:
 
 
 def _others(others: Sequence[object], view: str) -> str:
-    return f"{plural(len(others), f'other {TITLES[view]}')}"
+    return plural(len(others), f"other {TITLES[view]}")
 
 
 def _both_blocks(row: HolderChange) -> str:
@@ -175,9 +175,9 @@ def segments_table(sides: Sequence[Account | None], top: int) -> Table:
         (
             name,
             _byte_cell([use.unused for use in uses]),
-            _cell([percent(use.unused / use.reserved) if use.reserved else "–" for use in uses]),
+            once(percent(use.unused / use.reserved) if use.reserved else "–" for use in uses),
             _byte_cell([use.reserved for use in uses]),
-            _cell([count(use.segments) for use in uses]),
+            once(count(use.segments) for use in uses),
         )
         for name, uses in rows
     ]
@@ -190,10 +190,6 @@ def _byte_cell(amounts: Sequence[int]) -> str:
     if len(set(amounts)) == 1:
         return size(amounts[0]) if amounts[0] else "0"
     return sizes(*amounts)
-
-
-def _cell(texts: Sequence[str]) -> str:
-    return texts[0] if len(set(texts)) == 1 else " → ".join(texts)
 
 
 def _segment_name(group: SegmentGroup) -> str:

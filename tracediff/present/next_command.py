@@ -98,10 +98,11 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if late:
         command = f"{command} --rank {late.rank}"
     explain = command.replace(" compare ", " explain ", 1)
-    is_more_off_path = first is not None and bool(along) and abs(along[0].delta_us) > abs(first.delta_us)
-    if first is not None and not is_more_off_path and OTHER_CALLERS in first.trail:
+    if first is not None and along and abs(along[0].delta_us) > abs(first.delta_us):
+        first = None  # more changes off the path
+    if first is not None and OTHER_CALLERS in first.trail:
         return f"{explain} {shlex.quote(first.label)}"
-    if first is not None and not is_more_off_path and (first.chain[0] == HOST or not changed):
+    if first is not None and (first.chain[0] == HOST or not changed):
         if name := _event(comparison, first):
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)
@@ -118,7 +119,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
 
 def _on_recording(comparison: Comparison, explanation: Explanation, command: str) -> str | None:
     """What to record, or compare, to tell more; None where the recordings tell what changed."""
-    if any(reason.code == SAME_SET for reason in comparison.comparability.reasons):
+    if SAME_SET in comparison.comparability.codes:
         return OTHER_SETS
     codes = {fact.code for fact in explanation.facts}
     if (comparison.control.whole_file or comparison.test.whole_file) and codes & {NOT_STEADY, FIRST_CALLS}:
@@ -170,7 +171,7 @@ def _is_sure_per_item(comparison: Comparison, explanation: Explanation) -> bool:
 
 def _more_runs(comparison: Comparison) -> str:
     """How many runs per side show the step's change in 80 % of cases, if the spread of those that there are tells."""
-    verdict, runs = comparison.verdict, min(comparison.control.runs, comparison.test.runs)
+    verdict, runs = comparison.verdict, min(comparison.runs)
     spread, least = comparison.tested.spread if runs > 1 else None, thresholds.RANKED_RUNS
     if spread is None:
         return MORE_RUNS.format(least if runs < least else "more")

@@ -13,7 +13,7 @@ from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, OPERATORS
-from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
+from tracediff.formatting import ARROW, Unit, closing, joined, time_unit, with_digits
 from tracediff.pair import Pair, total
 
 IN_ALL = "in all "
@@ -135,6 +135,16 @@ class StepPart(Struct, frozen=True):
     chain: tuple[str, ...] = ()
     in_all: tuple[str, str] = ("", "")
 
+    @property
+    def size_us(self) -> float:
+        """How much it changes, in either direction."""
+        return abs(self.delta_us)
+
+
+def change_us(parts: Iterable[StepPart]) -> float:
+    """What ``parts`` change together."""
+    return sum(part.delta_us for part in parts)
+
 
 class ReadPath(Struct, frozen=True):
     """The critical path of both sides.
@@ -241,7 +251,7 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[StepPart]:
     unit = path.unit
     exposed = [_exposed(part, unit) for part in path.exposed]
     exposed.sort(key=lambda part: -part.delta_us)
-    change = sum(part.delta_us for part in exposed)
+    change = change_us(exposed)
     more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
     if wait := wait_of(facts, change):
         exposed = [StepPart(FOR_GPU, change, wait)]
@@ -251,7 +261,7 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[StepPart]:
         exposed = [StepPart(what, change, f"{IN_ALL}{', '.join(every)}", (both.label,))]
     elif more and less:
         nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
-        what = ", ".join(filter(None, (path.parts[part.chain[0]].mostly for part in more)))
+        what = joined(*(path.parts[part.chain[0]].mostly for part in more))
         exposed = [StepPart(" exposed in place of ".join(nouns), change, what)]
     return [part for part in exposed if is_visible(part.delta_us, unit)]
 
@@ -260,7 +270,7 @@ def _exposed(part: PathPart, unit: Unit) -> StepPart:
     """What of a part of the path is only exposed."""
     times = part.times
     in_all = times.in_all(unit) if times.exposure * times.every.delta >= 0 else ""  # which other work changes
-    what = ", ".join(filter(None, (in_all, part.mostly)))
+    what = joined(in_all, part.mostly)
     return StepPart(f"{part.work}, {times.exposed}", times.exposure, what, (part.label,))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import ceil
 
 from msgspec import Struct
@@ -52,13 +52,18 @@ LEAST = 10
 
 def shortened(names: Sequence[str], width: int) -> list[str]:
     """``names`` of at most ``width`` characters: cut at the end, and those that would then look equal in the middle."""
-    cut = [_end_cut(name, width) for name in names]
-    alike: dict[str, set[str]] = defaultdict(set)
-    for name, text in zip(names, cut, strict=True):
-        alike[text].add(name)
+    return _cut_apart([(name, width) for name in names])
+
+
+def _cut_apart(names: Sequence[tuple[str, int]]) -> list[str]:
+    """Each name in its width, as `shortened` cuts names of one width."""
+    cut = [(_end_cut(name, width), width) for name, width in names]
+    alike: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for (name, _), text_and_width in zip(names, cut, strict=True):
+        alike[text_and_width].add(name)
     return [
-        _middle_cut(name, width, _common(alike[text])) if len(alike[text]) > 1 else text
-        for name, text in zip(names, cut, strict=True)
+        _middle_cut(name, width, common_start(alike[text, width])) if len(alike[text, width]) > 1 else text
+        for (name, width), (text, _) in zip(names, cut, strict=True)
     ]
 
 
@@ -102,16 +107,6 @@ def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:
     return texts
 
 
-def _cut_apart(names: list[tuple[str, int]]) -> list[str]:
-    """Each name in its width, as `shortened` cuts names of one width."""
-    cut = {
-        width: shortened([name for name, own_width in names if own_width == width], width)
-        for width in {w for _, w in names}
-    }
-    upcoming = {width: iter(texts) for width, texts in cut.items()}
-    return [next(upcoming[width]) for _, width in names]
-
-
 def _shares(before: int, after: int, room: int) -> tuple[int, int]:
     """Widths of two names: half of the room each, and what one does not need for the other."""
     half = room // 2
@@ -138,7 +133,7 @@ def _end_cut(name: str, width: int) -> str:
     return name[: max(width - len(suffix) - 1, 0)].rstrip(ELLIPSIS) + ELLIPSIS + suffix
 
 
-def _common(names: set[str]) -> str:
+def common_start(names: Collection[str]) -> str:
     """What all ``names`` begin with."""
     first, last = min(names), max(names)
     same = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))

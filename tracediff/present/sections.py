@@ -16,7 +16,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
-from tracediff.diff.views import UNKNOWN, Modules, Sum, WorkChange, kernels_of, summed, summed_by
+from tracediff.diff.views import ALL_MODULES, UNKNOWN, Modules, Sum, WorkChange, kernels_of, summed, summed_by
 from tracediff.explain.leaves import COMPILED_CODE, HOST
 from tracediff.formatting import (
     Unit,
@@ -31,13 +31,12 @@ from tracediff.formatting import (
     with_decimals_of,
     with_digits,
 )
-from tracediff.pair import Pair, total
+from tracediff.pair import Amounts, Pair, side_sums, total
 from tracediff.present.path import is_visible
 from tracediff.profile.events.step_states import state_label
 
 ONE_SIDED = "added or removed"
 T = TypeVar("T", Op, WorkChange)
-ALL_MODULES = Modules()
 
 
 class ReportRow(Struct, frozen=True, kw_only=True):
@@ -117,9 +116,8 @@ def step_sums(comparison: Comparison) -> Sums:
     """The states that take any time on either side; families of operators the largest first. Small families
     share a row, and so do small states.
     """
-    step, us = comparison.step_time, comparison.us
     name = "whole file" if comparison.is_whole_file else "step"
-    whole = ReportRow(name=name, us=step.period.map(us), delta_us=us(step.delta))
+    whole = _row(comparison, Amounts(comparison.step_time.period), name=name)
     rows = _step_rows(comparison)
     unit = with_digits(time_unit(whole.us), (row.delta_us for row in rows))
     return _sums("Where the step went", rows, whole, unit)
@@ -142,13 +140,12 @@ def _step_rows(comparison: Comparison) -> list[ReportRow]:
 
 def _with_small_in_one(comparison: Comparison, states: list[State], least: float, name: str) -> list[ReportRow]:
     """A row per state; the states below the fraction ``least`` of the step on both sides, if several, in a last one."""
-    step, us = comparison.step_time, comparison.us
-    small = [s for s in states if max(s.time) < least * max(step.period)]
+    small = [s for s in states if max(s.time) < least * max(comparison.step_time.period)]
     separate = [s for s in states if s not in small] if len(small) > 1 else states
     times = [(state_label(s.name, comparison.has_gpu), s.time) for s in separate]
     if len(separate) < len(states):
         times.append((name.format(len(small)), total(s.time for s in small)))
-    return [ReportRow(name=label, us=both.map(us), delta_us=us(both.delta)) for label, both in times]
+    return [_row(comparison, Amounts(both), name=label) for label, both in times]
 
 
 def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> list[Changes]:
@@ -247,11 +244,11 @@ def _operators(comparison: Comparison) -> str:
 
 
 def _together(comparison: Comparison, name: str, lines: Sequence[Sum]) -> ReportRow:
-    whole = Sum(total(line.time for line in lines), total(line.count for line in lines), name=name)
+    whole = Amounts(total(line.time for line in lines), total(line.count for line in lines))
     return _row(comparison, whole, name=name)
 
 
-def _row(comparison: Comparison, work: Op | WorkChange | Sum, **texts: str) -> ReportRow:
+def _row(comparison: Comparison, work: Op | WorkChange | Amounts, **texts: str) -> ReportRow:
     us, number = comparison.us, comparison.number
     return ReportRow(us=work.time.map(us), delta_us=us(work.time.delta), count=work.count.map(number), **texts)
 
@@ -279,7 +276,7 @@ BY_TITLES = {
 
 def work_by(comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES) -> Changes:
     """The ``top`` lines of a view of the work; ``modules`` says how modules are summed."""
-    lines = summed_by(comparison.work, modules) if view == "module" else summed(comparison.work, view)
+    lines = summed(comparison.work, view, modules)
     name_column = "module" if view == "module" else "kernels"
     work = "GPU time" if comparison.gpu_time.groups else "Operator self time"
     return Changes(
@@ -324,11 +321,10 @@ def matched_line(comparison: Comparison) -> str:
     """How much of the work has a counterpart, by match level."""
     work = comparison.work
     whole = sum(sum(g.time) for g in work.groups)
-    parts: dict[str, int] = {}
+    parts: Counter[str] = Counter()
     for group in work.groups:
-        name = {"added": ONE_SIDED, "removed": ONE_SIDED}.get(group.level, group.level)
-        parts[name] = parts.get(name, 0) + sum(group.time)
-    level_parts = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, ONE_SIDED) if parts.get(level)]
+        parts[{"added": ONE_SIDED, "removed": ONE_SIDED}.get(group.level, group.level)] += sum(group.time)
+    level_parts = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, ONE_SIDED) if parts[level]]
     return f"{plural(len(work.groups), 'group')} of work: {', '.join(level_parts)}" if whole else ""
 
 
@@ -341,14 +337,12 @@ def common_line(comparison: Comparison) -> str | None:
 
 def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -> list[str]:
     """Health notes with both sides' counts, equal ones once, of very many the first; with ``codes`` only those."""
-    control, test = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for side, counted in zip(comparison.sides, (control, test), strict=True):
-        for note in side.notes:
-            counted[note.code, note.message] += note.count
+    notes = [(note, which) for which, side in enumerate(comparison.sides) for note in side.notes]
+    counts_of_note = side_sums(((note.code, note.message), which, (note.count,)) for note, which in notes)
     return first_notes(
         [
-            f"{code} ({control[code, message]:,} → {test[code, message]:,}): {message}"
-            for code, message in dict.fromkeys((*control, *test))
+            f"{code} ({control:,} → {test:,}): {message}"
+            for (code, message), ((control, test),) in counts_of_note.items()
             if codes is None or code in codes
         ]
     )

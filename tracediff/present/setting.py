@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from tracediff import bounds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.formatting import ARROW, common_unit, plural, ranges, time_unit
+from tracediff.formatting import ARROW, common_unit, joined, once, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
 from tracediff.pair import SIDES, Pair
+from tracediff.present.plain_text import common_start
 from tracediff.profile.kernels.match_names import is_generated
 
 SEPARATORS = "_-./@ "
@@ -38,11 +39,7 @@ def side_names(comparison: Comparison) -> Pair[str]:
 
 def _common_start(names: Pair[str]) -> int:
     """How many characters both names begin with, up to a separator; a number keeps the word before it."""
-    places = [0]
-    for k, (control, test) in enumerate(zip(*names, strict=False), 1):
-        if control != test:
-            break
-        places += [k] if control in SEPARATORS else []
+    places = [0, *(k for k, character in enumerate(common_start(names), 1) if character in SEPARATORS)]
     rests = names.map(lambda name: name[places[-1] :])
     return places[-2] if len(places) > 1 and all(map(str.isdigit, rests)) else places[-1]
 
@@ -79,31 +76,26 @@ def spans_us(comparison: Comparison) -> Pair[tuple[float, float]] | None:
 
 def facts(comparison: Comparison) -> str:
     """One line on what was compared: devices, versions, runs, ranks, steps; but for what a caution states of both."""
-    return facts_of(*comparison.sides, stated={reason.code for reason in comparison.comparability.reasons})
+    return facts_of(*comparison.sides, stated=comparison.comparability.codes)
 
 
 def facts_of(*sides: Side, stated: Collection[str] = ()) -> str:
     """One line on one set, or on two; but for what cautions with these codes have ``stated``."""
-    parts = [] if "gpu" in stated else [_same(hardware(side) for side in sides)]
+    parts = [] if "gpu" in stated else [once(hardware(side) for side in sides)]
     for prefix, versions in (("torch ", [side.torch for side in sides]), ("", [side.driver for side in sides])):
         parts += [f"{prefix}{versions[0]}"] if versions[0] and len({*versions}) == 1 else []
     runs = {side.runs for side in sides}
-    parts.append(_same(plural(side.runs, "run") for side in sides))
+    parts.append(once(plural(side.runs, "run") for side in sides))
     parts[-1] += " per side" if len(sides) > 1 and len(runs) == 1 else ""
     ranks = {side.ranks for side in sides}
     if "ranks" not in stated and (len(ranks) > 1 or len(sides[0].ranks) > 1):
-        parts.append(ranks_of(*sides) if len(ranks) == 1 else _same(map(ranks_of, sides)))
-    return " · ".join([*parts, _same(map(steps_used, sides))])
-
-
-def _same(values: Iterable[str]) -> str:
-    """What all of them are, else all of them."""
-    return ARROW.join(dict.fromkeys(values))
+        parts.append(ranks_of(*sides) if len(ranks) == 1 else once(map(ranks_of, sides)))
+    return " · ".join([*parts, once(map(steps_used, sides))])
 
 
 def hardware(side: Side) -> str:
     """The GPUs of a set; of one without any GPU event, why there is none, as far as the traces say."""
-    gpus = ", ".join(filter(None, side.devices))
+    gpus = joined(*side.devices)
     if side.has_gpu:
         return gpus or "device unknown"
     if side.unrecorded_launches:
@@ -125,7 +117,7 @@ def ranks_of(*sides: Side) -> str:
     if len(sides[0].ranks) == 1:
         return f"rank {listed}"
     slowest = ["any rank" if side.slowest_rank is None else f"rank {side.slowest_rank}" for side in sides]
-    which = "one of each step" if {*slowest} == {"any rank"} else _same(slowest)
+    which = "one of each step" if {*slowest} == {"any rank"} else once(slowest)
     return f"ranks {listed} (step and why: {which}; tables: mean of ranks)"
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.views import Modules
+from tracediff.diff.views import ALL_MODULES, Modules
 from tracediff.formatting import Unit, time_unit
 from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
@@ -30,7 +30,7 @@ def to_markdown(
     sort: str = "change",
     top: int = 10,
     view: str | None = None,
-    modules: Modules = sections.ALL_MODULES,
+    modules: Modules = ALL_MODULES,
     images: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:
     """The answer as GitHub-flavoured Markdown with tables.

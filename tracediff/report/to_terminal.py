@@ -17,7 +17,7 @@ from rich.text import Text
 from tracediff import bounds
 from tracediff.aggregate.summary import MISSING
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.views import UNKNOWN, Modules
+from tracediff.diff.views import ALL_MODULES, UNKNOWN, Modules
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
 from tracediff.formatting import ARROW, change, counts, time_unit
@@ -27,7 +27,6 @@ from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
-from tracediff.present.sections import ALL_MODULES
 from tracediff.present.setting import heading, side_names
 from tracediff.report.table_terminal import (
     GAP,

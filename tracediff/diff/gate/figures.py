@@ -16,7 +16,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import OPERATOR, Comparison
 from tracediff.diff.gate.limits import NAMED, Limit
-from tracediff.diff.ops import Op
+from tracediff.diff.ops import Op, TestedWork
 from tracediff.diff.statistics.runs import reach
 from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.ingest.manifest import Manifest
@@ -92,10 +92,8 @@ def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
         return [_step(comparison)]
     if comparison.was_refused and limit.kind in NAMED:
         return [Figure(limit.subject, 0.0, 0.0)]  # it has no operators to find; nothing is decided
-    if limit.kind == "state":
-        return [_state(limit, comparison)]
-    if limit.kind == "family":
-        return [_family(limit, comparison)]
+    if limit.kind in ("state", "family"):
+        return [_part(limit, comparison)]
     if limit.kind == "op":
         return _ops(limit, comparison)
     if limit.kind == "gpu-below":
@@ -128,20 +126,18 @@ def _step(comparison: Comparison) -> Figure:
     )
 
 
-def _state(limit: Limit, comparison: Comparison) -> Figure:
-    for state in comparison.step_time.states:
-        if state.name == limit.name:
-            return _time(limit.subject, *state.time.map(comparison.us), state.significance.interval, comparison)
-    if limit.name in STATES:
+def _part(limit: Limit, comparison: Comparison) -> Figure:
+    """The time of a state or a family; of a state that no step was in, none."""
+    parts = comparison.families
+    if limit.kind == "state":
+        states = comparison.step_time.states
+        parts = tuple(TestedWork(state.name, state.time.map(comparison.us), state.significance) for state in states)
+    for part in parts:
+        if part.name == limit.name:
+            return _time(limit.subject, *part.us, part.significance.interval, comparison)
+    if limit.kind == "state" and limit.name in STATES:
         return Figure(limit.subject, 0.0, 0.0)
-    raise _unknown(limit, "a state", [state.name for state in comparison.step_time.states])
-
-
-def _family(limit: Limit, comparison: Comparison) -> Figure:
-    for family in comparison.families:
-        if family.name == limit.name:
-            return _time(limit.subject, *family.us, family.significance.interval, comparison)
-    raise _unknown(limit, "a family", [family.name for family in comparison.families])
+    raise _unknown(limit, f"a {limit.kind}", [part.name for part in parts])
 
 
 def _ops(limit: Limit, comparison: Comparison) -> list[Figure]:
@@ -203,15 +199,14 @@ def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
 
 
 def _time(subject: str, control: float, test: float, interval: Interval | None, comparison: Comparison) -> Figure:
-    runs = comparison.control.runs, comparison.test.runs
-    spread = spread_of_interval(interval, *runs) if interval else None
+    spread = spread_of_interval(interval, *comparison.runs) if interval else None
     return Figure(
         subject,
         control,
         test,
         interval=interval,
         spread=spread,
-        why="" if interval else _why_untested(control, test, runs),
+        why="" if interval else _why_untested(control, test, comparison.runs),
     )
 
 

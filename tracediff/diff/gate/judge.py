@@ -131,15 +131,13 @@ def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ..
         for r in comparison.comparability.reasons
         if r.level == REFUSED or (r.code in STOPPING and r.code not in allow)
     ]
-    runs = comparison.control.runs, comparison.test.runs
-    if min(runs) < 2 and SINGLE_RUN not in allow:
+    if min(comparison.runs) < 2 and SINGLE_RUN not in allow:
         reasons.append(
             Reason(
                 SINGLE_RUN,
                 f"one run of a side does not tell whether a difference is significant: {NEED_RUNS}, "
                 f"or --allow {SINGLE_RUN}",
-                str(runs[0]),
-                str(runs[1]),
+                *map(str, comparison.runs),
             )
         )
     return tuple(reasons)
@@ -175,15 +173,13 @@ def _judge_without_test(limit: Limit, figure: Figure) -> Judged:
 
 
 def _judge_interval(limit: Limit, figure: Figure, control: float, interval: Interval) -> Judged:
-    result = on_interval(limit, control, interval)
-    if result == REGRESSION and figure.q is not None and figure.q > thresholds.SIGNIFICANCE:
+    result, why, settle = on_interval(limit, control, interval), "", ""
+    if result == INCONCLUSIVE:
+        settle = _settle(limit, figure, control, interval)
+    elif result == REGRESSION and figure.q is not None and figure.q > thresholds.SIGNIFICANCE:
+        result, settle = INCONCLUSIVE, "limit this operator by its name, or record more runs"
         why = f"not significant among the operators that were tested (q = {figure.q:.2f})"
-        return Judged(
-            limit, figure, INCONCLUSIVE, why=why, settle="limit this operator by its name, or record more runs"
-        )
-    return Judged(
-        limit, figure, result, settle=_settle(limit, figure, control, interval) if result == INCONCLUSIVE else ""
-    )
+    return Judged(limit, figure, result, why, settle)
 
 
 def on_interval(limit: Limit, control: float, interval: Interval) -> str:

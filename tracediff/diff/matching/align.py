@@ -80,11 +80,8 @@ def _walk_back(history: list[dict[int, int]], i: int, j: int) -> Pairs:
         reach, k = history[edits], i - j
         down = k == -edits or (k != edits and reach[k - 1] < reach[k + 1])
         before = k + 1 if down else k - 1
-        from_i = reach[before] if edits else 0
-        from_j = from_i - before if edits else 0
-        while i > from_i and j > from_j and (i, j) != (from_i, from_j):
-            if edits and (i - 1 < (from_i if down else from_i + 1) or j - 1 < (from_j + 1 if down else from_j)):
-                break
+        from_i, from_j = reach[before], reach[before] - before
+        while i > from_i and j > from_j:  # the edit itself moves along one side only
             i, j = i - 1, j - 1
             pairs.append((i, j))
         i, j = from_i, from_j

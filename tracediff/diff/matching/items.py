@@ -8,13 +8,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree, Work
+from tracediff.arrays import shared_value
+from tracediff.formatting import joined
 from tracediff.ingest.manifest import CompiledGraph, CompiledKernel, Manifest, TorchLog
 from tracediff.ingest.model.names import as_one
 from tracediff.pair import Pair
@@ -64,9 +66,7 @@ class Origins:
     def _of_logs(self, kernel: str, phase: str) -> KernelOrigin | None:
         """By its phase, else where all phases agree."""
         origin_of_phase = self._logged.get(kernel, {})
-        return origin_of_phase.get(phase) or (
-            next(iter(origin_of_phase.values())) if len(set(origin_of_phase.values())) == 1 else None
-        )
+        return origin_of_phase.get(phase) or shared_value(origin_of_phase.values())
 
     def _collected(self, kernel: str, phase: str, occurrence: int) -> KernelOrigin | None:
         origins = self._origins.get((phase, kernel))
@@ -112,13 +112,8 @@ def _kernels(graph: CompiledGraph) -> Iterable[tuple[str, KernelOrigin]]:
 
 def _shared_module(modules: set[str]) -> str | None:
     """The innermost module that holds all ``modules``; None where only the whole model does."""
-    paths = [m.split(".") if m else [] for m in modules]
-    shared = []
-    for parts in zip(*paths, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    return ".".join(shared) or None
+    shared = takewhile(lambda parts: len({*parts}) == 1, zip(*(m.split(".") for m in modules), strict=False))
+    return ".".join(parts[0] for parts in shared) or None
 
 
 FamilyOf = Callable[[str, str | None], str]
@@ -227,12 +222,8 @@ def inherited(tree: CallTree, qualified: Mapping[str, str]) -> tuple[list[str], 
         phases.append(phases[call.parent] if inside else call.name)
         module = modules[call.parent] if inside else None
         if call.kind == "module":
-            qualified_name = qualified.get(call.name.removeprefix("nn.Module: "))
-            module = (
-                (qualified_name or call.label)
-                if qualified_name is not None
-                else "/".join(filter(None, (module, call.label)))
-            )
+            recorded = joined(module, call.label, by="/")
+            module = qualified.get(call.name.removeprefix("nn.Module: "), recorded) or call.label
         modules.append(module)
     return phases, modules
 

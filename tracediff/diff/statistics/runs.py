@@ -5,7 +5,7 @@ is computed with the standard library: scipy.special takes as long to import as 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -113,12 +113,10 @@ def estimate(
         return _assumed(control, test, assumed_cv)
     if paired and n == m and n >= thresholds.RANKED_RUNS:
         return _paired(control, test)
+    if min(n, m) == 1 and max(n, m) >= thresholds.PREDICTING_RUNS:
+        return _prediction(control, test)
     if min(n, m) < 2:
-        return (
-            _prediction(control, test)
-            if max(n, m) >= thresholds.PREDICTING_RUNS and min(n, m) == 1
-            else Estimate(median(test) - median(control) if n and m else 0.0)
-        )
+        return Estimate(median(test) - median(control) if n and m else 0.0)
     if min(n, m) >= thresholds.RANKED_RUNS and n * m <= thresholds.RANKED_PAIRS and _spread_alike(control, test):
         return _ranks(control, test)
     return _wider_t(control, test)
@@ -133,9 +131,10 @@ def _spread_alike(a: Sequence[float], b: Sequence[float]) -> bool:
 
 
 def _interval(effect: float, error: float, df: float, method: str) -> Estimate:
+    half = reach(df) * error
     return Estimate(
         effect,
-        interval=(effect - reach(df) * error, effect + reach(df) * error),
+        interval=(effect - half, effect + half),
         p=two_sided_p(effect / error, df),
         detectable=detectable(df) * error,
         method=method,
@@ -172,9 +171,10 @@ def _prediction(control: Sequence[float], test: Sequence[float]) -> Estimate:
     """One run against n ≥ 3: would the n + 1st run of their kind lie there? Assumes that the single run's kind spreads
     as they do.
     """
-    many, single = (test, control[0]) if len(control) == 1 else (control, test[0])
-    effect = fmean(many) - single if many is test else single - fmean(many)
-    return _interval(effect, _sd(many) * math.sqrt(1 + 1 / len(many)), len(many) - 1, "prediction")
+    many = max(control, test, key=len)
+    return _interval(
+        fmean(test) - fmean(control), _sd(many) * math.sqrt(1 + 1 / len(many)), len(many) - 1, "prediction"
+    )
 
 
 def _wider_t(control: Sequence[float], test: Sequence[float]) -> Estimate:
@@ -237,14 +237,8 @@ def _mann_whitney(control: Sequence[float], test: Sequence[float]) -> float:
 
 def _critical(n: int, m: int) -> int:
     """How many values of U have P(U ≤ u) ≤ 2.5 %: the k of the k-th smallest and largest pairwise difference."""
-    counts = _u_counts(n, m)
-    total, reached, k = sum(counts), 0, 0
-    for count in counts:
-        reached += count
-        if reached > thresholds.SIGNIFICANCE / 2 * total:
-            break
-        k += 1
-    return k
+    reached = [*accumulate(_u_counts(n, m))]
+    return bisect_right(reached, thresholds.SIGNIFICANCE / 2 * reached[-1])
 
 
 @lru_cache(maxsize=128)
