@@ -108,7 +108,7 @@ class PathPart(Struct, frozen=True, kw_only=True):
     @property
     def other(self) -> str:
         """What works beside it."""
-        return f"{HOST} work" if self.label == GPU else "GPU work"
+        return f"{HOST} work" if self.label == GPU else GPU
 
     def grew_with_other(self, us: float) -> bool:
         """Whether ``us`` of exposure are its own work that changed so, beside the other part's, which did so, too."""
