@@ -140,7 +140,7 @@ def caption(steps: Sequence[TypicalStep | None], sentence: Sequence[Any]) -> lis
     ]
     return [
         html.Strong(printable("; ".join(descriptions))),
-        html.Span("Short events are merged; hover to see how many."),
+        html.Span("From the completion of the step before to its own. Short events are merged; hover to see how many."),
         *([html.Span(sentence, role="status")] if sentence else []),
     ]
 

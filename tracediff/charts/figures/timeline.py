@@ -124,7 +124,9 @@ def _subtitle(subject: Scaled, steps: list[tuple[int, TypicalStep]]) -> str:
         for k, step in steps
     )
     typical = (
-        "No steps were recorded." if subject.is_whole_file else f"The step closest to the median period ({which})."
+        "No steps were recorded."
+        if subject.is_whole_file
+        else f"The step closest to the median period ({which}), from the completion of the step before to its own."
     )
     text = f"{typical} Short events are merged; the hover text gives their number."
     omitted = sum(step.timeline.left_out for _, step in steps)
