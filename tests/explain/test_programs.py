@@ -13,6 +13,7 @@ from tracediff.engine import load_sets
 from tracediff.explain.amounts import flop
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.programs import agreeing
+from tracediff.explain.repeated import work_below
 from tracediff.present.answer import answer_of
 
 FRACTIONS = st.dictionaries(st.text("abcdef", min_size=1, max_size=2), st.floats(0, 10), max_size=12)
@@ -182,6 +183,15 @@ def replays(number):
     for k in range(number):
         events += [call("cudaGraphLaunch", 200 + 300 * k, 100, k), kernel("gemm", 400 + 5_000 * k, 4_900, k)]
     return document(events)
+
+
+def test_work_below_an_annotation_is_not_that_of_the_phase_of_its_name(tmp_path):
+    """An operator that calls one of its own name has its work once."""
+    called = [annotation("forward", 100, 500), op("aten::mm", 110, 400), op("aten::mm", 120, 100)]
+    events = [step(1, 0, 1_000), *called, op("aten::mm", 700, 200)]
+    tree = compared(tmp_path, {"a": events, "b": events}).trees.control
+    us = {key: ns / 1000 / tree.denominator for key, ns in work_below(tree).items()}
+    assert (us["annotation", "forward"], us["phase", "forward"], us["op", "aten::mm"]) == (400, 600, 600)
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import ANNOTATION
-from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.ops import Op
-from tracediff.explain.amounts import Trees, work_within
+from tracediff.explain.amounts import Trees
 from tracediff.explain.facts import (
     COMPILED,
     GRAPH_REPLAYS,
@@ -23,7 +22,7 @@ from tracediff.explain.facts import (
 )
 from tracediff.explain.leaves import Leaves
 from tracediff.explain.programs import ClassCalls, Differing, in_place, listed, operator_calls
-from tracediff.explain.repeated import STEP, may_be_why, often
+from tracediff.explain.repeated import STEP, may_be_why, often, work_below
 from tracediff.formatting import with_more
 from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import callee_label
@@ -130,17 +129,13 @@ def largest_difference(differing: Differing, comparison: Comparison) -> list[str
     """``with aten::matmul``, ``calling aten::linear 3 instead of 120 times``: of the first operator that may be why the
     step changes; see `may_be_why`.
     """
+    works = comparison.trees.map(work_below)
     for name, numbers in differing.items():
-        work = Pair(*(_work_of(tree, name) for tree in comparison.trees))
+        work = Pair(works[0]["op", name], works[1]["op", name])
         if may_be_why(numbers[1] - numbers[0], work, comparison):
             control, test = (name if number else "" for number in numbers)
             return [often(name, *numbers)] if control and test else instead(control, test)
     return []
-
-
-def _work_of(tree: CallTree, name: str) -> int:
-    """ns of the work within the calls of an operator."""
-    return work_within(tree, {i for i, call in enumerate(tree.calls) if call.kind == "op" and call.label == name})
 
 
 def _annotated_calls(ops: Sequence[Op], scale: int) -> tuple[CallsOfSides, CallsOfSides]:

@@ -166,7 +166,7 @@ def _annotations(comparison: Comparison, least: float) -> list[Repeated]:
         numbers = Pair(*(number / tree.denominator for number, tree in zip(op.count, trees, strict=True)))
         if op.category != ANNOTATION or not all(numbers) or isclose(*numbers):
             continue
-        place = PHASES[OPTIMIZER] if op.raw_name.startswith(OPTIMIZERS) else op.raw_name
+        place = ("phase", PHASES[OPTIMIZER]) if op.raw_name.startswith(OPTIMIZERS) else ("annotation", op.raw_name)
         work = Pair(works[0][place], works[1][place])
         change = max(abs(op.total.delta), abs(work.delta))
         if change >= least or name.endswith(STEP):
@@ -184,13 +184,14 @@ def _of_most_work(alike: Sequence[tuple[float, int, Repeated]]) -> Repeated:
     return min(some, key=lambda one: (one.name.endswith(STEP), len(one.name), one.name))
 
 
-def work_below(tree: CallTree) -> Counter[str]:
-    """Annotation, or phase → time of the work below it, over the denominator of ``tree``."""
-    time: Counter[str] = Counter()
+def work_below(tree: CallTree) -> Counter[tuple[str, str]]:
+    """(kind, name, of operators label) of calls → ns of the work below them, over the denominator of ``tree``."""
+    ns: Counter[tuple[str, str]] = Counter()
     for work in tree.work:
-        node = work.node
+        around, node = set(), work.node
         while node >= 0:
             call = tree.calls[node]
-            time[call.name] += work.ns * (call.kind in ("annotation", "phase"))
+            around.add((call.kind, call.label if call.kind == "op" else call.name))
             node = call.parent
-    return time
+        ns.update(dict.fromkeys(around, work.ns))
+    return ns
