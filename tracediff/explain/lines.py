@@ -93,8 +93,11 @@ def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     scale = round(scale_of(root), 3)  # of ns
     cut = _cut(root, scale, ()) if root.children else []
-    lines = tuple(line for line in cut if _is_a_line(line, scale))
-    return Lines(lines, tuple(line for line in cut if line not in lines), scale)
+    shown: list[Line] = []
+    others: list[Line] = []
+    for line in cut:
+        (shown if _is_a_line(line, scale) else others).append(line)
+    return Lines(tuple(shown), tuple(others), scale)
 
 
 def scale_of(root: Node) -> float:

@@ -64,7 +64,7 @@ def limits_sentence(comparison: Comparison) -> str:
     remarks += ["off the path"] if _is_hidden(explanation, gpu_ns) else []
     remarks += ["streams overlap"] if _overlaps(explanation, gpu_ns, limits) else []
     aside = f" ({', '.join(remarks)})" if remarks else ""
-    has_line = read_path(explanation).is_split and explanation.profiled
+    has_line = explanation.profiled and read_path(explanation).is_split
     busy = f"busy {once(map(percent_number, (control.gpu_busy, test.gpu_busy)))} %"
     busy = f"GPU {busy}" if has_line and not aside else f"GPU work {work}{aside}, {busy}"
     if not explanation.profiled:

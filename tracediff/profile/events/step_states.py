@@ -47,7 +47,7 @@ LABELS = {
 """The states in order of precedence, an instant has the first that applies; each in words."""
 STATES = tuple(LABELS)
 
-GPU_STATES, BUSY_STATES = STATES[:4], STATES[:3]
+GPU_STATES = STATES[:4]
 BUSY_STATES = STATES[:3]
 """In which a GPU works."""
 NO_OWNER = -1
