@@ -93,11 +93,11 @@ def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     scale = round(scale_of(root), 3)  # of ns
     cut = _cut(root, scale, ()) if root.children else []
-    shown: list[Line] = []
+    lines: list[Line] = []
     others: list[Line] = []
     for line in cut:
-        (shown if _is_a_line(line, scale) else others).append(line)
-    return Lines(tuple(shown), tuple(others), scale)
+        (lines if _is_a_line(line, scale) else others).append(line)
+    return Lines(tuple(lines), tuple(others), scale)
 
 
 def scale_of(root: Node) -> float:
