@@ -70,6 +70,10 @@ def left(page, listeners):
         page.evaluate("localStorage.clear(); sessionStorage.clear()")
 
 
+IN_VIEW = "place => Boolean(place.querySelector('.main-svg') || void place.scrollIntoView())"
+"""Asked again until the chart is drawn: what is drawn above it moves it out of view."""
+
+
 def scrolled(page):
     """Bring every chart into view until it is drawn, each trace as what it is.
 
@@ -77,8 +81,7 @@ def scrolled(page):
     """
     page.eval_on_selector_all("details.more", "all => all.forEach(one => { one.open = true; })")
     for place in page.query_selector_all(".chart"):
-        place.evaluate("place => place.scrollIntoView()")
-        place.wait_for_selector(".main-svg", state="attached")
+        page.wait_for_function(IN_VIEW, arg=place, polling=100)
         kinds = "place => [place.data, place._fullData].map(traces => traces.map(trace => trace.type))"
         asked, drawn = place.evaluate(kinds)
         assert drawn == asked
