@@ -308,7 +308,7 @@ STORIES = (
             (
                 "it states which ranks are compared",
                 lambda t: (
-                    "recorded ranks 0, 1 → rank 0; only 0 compared"
+                    "recorded ranks 0–1 → rank 0; only 0 compared"
                     in {reason.in_short(SIDES) for reason in t.comparison.comparability.reasons}
                 ),
             ),

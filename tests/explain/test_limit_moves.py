@@ -270,6 +270,6 @@ def test_what_streams_gain_is_not_taken_off_another_kernel(tmp_path):
     path = read_path(comparison.explanation)
     (fact,) = [fact.text for fact in comparison.explanation.facts if fact.code == "other-stream"]
     assert fact.startswith("only after runs gemm kernels beside the main stream")
-    assert "with gemm kernels beside the main stream" in comparison.verdict.difference
+    assert "with gemm kernels beside the main stream" in comparison.verdict.settings
     assert path.parts["GPU work"].times.own == pytest.approx(300, abs=5)
     assert path.parts["GPU work"].times.exposure == pytest.approx(-200, abs=5)

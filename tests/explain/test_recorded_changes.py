@@ -385,7 +385,7 @@ def test_steps_that_the_gpu_works_off_faster_than_the_host_launches_them_are_not
     assert fact.text.startswith("not steady state: the GPU works off a queue, and completes steps in 100.0 → 91.0 µs")
     assert comparison.verdict.result == "inconclusive"
     assert answer_of(comparison).verdict.startswith(
-        "inconclusive: after took 9.0 % less time per step, not in steady state"
+        "inconclusive: after took 9.0 % less time per step: 100.0 → 91.0 µs, not in steady state; "
     )
     assert next_command(comparison, "tracediff compare before after") == MORE_STEPS
 
@@ -409,7 +409,7 @@ def test_what_passes_before_the_first_event_of_a_file_is_no_work_of_the_program(
     labels = [cause.label for cause in explanation.causes]
     assert labels[0] == "waiting for the first GPU event"
     assert explanation.causes[0].delta_us == pytest.approx(-4980, abs=2)
-    assert "after took 83 % less time over the whole file, of which 4,989 → 9 µs is waiting for" in answer.verdict
+    assert "over the whole file: 5,990 → 1,030 µs, of which 4,989 → 9 µs is waiting for" in answer.verdict
     assert any("the GPU runs earlier work, or the profiler starts" in text for text in answer.unlike)
 
 

@@ -11,7 +11,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet, alike, in_steps
 from tracediff.arrays import distinct
-from tracediff.formatting import ARROW, joined
+from tracediff.formatting import ARROW, joined, ranges
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.health import counted
 from tracediff.ingest.model.unread import shortened, unread_devices
@@ -130,7 +130,7 @@ class Reason(Struct, frozen=True):
             return f"{words} of {' and '.join(side for value, side in both if value not in ('', NO_FLAGS))}"
         values = Pair(self.control, self.test)
         if self.code == "ranks":  # which are numbers of ranks, not how many
-            values = values.map(lambda numbers: f"rank{'s' if ', ' in numbers else ''} {numbers}")
+            values = values.map(lambda numbers: f"rank{'' if numbers.split('; ')[0].isdecimal() else 's'} {numbers}")
         changed = f" {ARROW.join(values)}" if self.code in WITH_VALUES else ""
         return words + (changed if len(changed) <= bounds.SHORT_VALUES else "")
 
@@ -339,13 +339,9 @@ def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
     if ranks_of_sides[0] == ranks_of_sides[1] or not all(ranks_of_sides):
         return []
     message = "only the ranks that both sides have are compared" if common else "different ranks are compared"
-    first, second = map(_joined_numbers, ranks_of_sides)
-    compared = f"; only {_joined_numbers(common)} compared" if common else ""
+    first, second = map(ranges, ranks_of_sides)
+    compared = f"; only {ranges(common)} compared" if common else ""
     return [Reason("ranks", message, first, f"{second}{compared}")]
-
-
-def _joined_numbers(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def _flags(side: TraceSet) -> str:

@@ -98,7 +98,8 @@ class Verdict(DiffVerdict, frozen=True, kw_only=True):
     """The result for the step time, and what its sentence is made of.
 
     Attributes:
-        difference: how the sides differ, in words, after “inconclusive” if that was tested and is not significant.
+        difference: how their times differ, in words, after “inconclusive” if that was tested and is not significant.
+        settings: what else the sides differ in that times alone do not tell, in words; empty if nothing.
         conclusion: whether it is significant, in words; empty if the sides were not compared.
         other_work: how the work differs, in words; empty if it does not.
         is_of_medians: whether it is stated by the medians, as the means contradict what is tested, which these are
@@ -108,13 +109,14 @@ class Verdict(DiffVerdict, frozen=True, kw_only=True):
 
     difference: str
     conclusion: str
+    settings: str = ""
     other_work: str = ""
     is_of_medians: bool = False
     spread: float | None = None
 
     def __post_init__(self) -> None:
-        """The sentence: how the step differs, for which other work, and whether that is significant."""
-        parts = joined(self.difference, self.conclusion, by="; ")
+        """The sentence: how the step differs, on which other work, and whether that is significant."""
+        parts = joined(joined(self.difference, self.settings), self.conclusion, by="; ")
         force_setattr(self, "sentence", self.reason_of_other_work + parts)
 
     @property
@@ -337,28 +339,17 @@ def _more_than(effect: float) -> str:
     return f"changes of {percent(abs(math.expm1(effect)))} or more"
 
 
-def of_other_work(
-    verdict: Verdict, other_work: str, label: str, ratio: float, basis: str, times_are_for: str
-) -> Verdict:
-    """``verdict`` on sides whose work differs: ``label`` takes its time for what ``times_are_for`` says."""
-    difference = stated(verdict.result, label, f"{how_long(ratio - 1, basis)}, {times_are_for}")
-    return replace(verdict, other_work=other_work, difference=difference)
-
-
-def of_no_steady_state(verdict: Verdict) -> Verdict:
-    """``verdict`` on steps whose change would have the other direction in longer recordings."""
+def of_no_steady_state(verdict: Verdict, label: str) -> Verdict:
+    """``verdict`` on steps of ``label`` whose change would have the other direction in longer recordings."""
     if verdict.result not in ("faster", "slower"):
         return verdict
-    difference = f"{INCONCLUSIVE}{verdict.difference}"
+    difference = stated("inconclusive", label, verdict.difference.removeprefix(f"{label} takes "))
     return replace(verdict, result="inconclusive", difference=difference, conclusion="not in longer recordings")
-
-
-INCONCLUSIVE = "inconclusive: "
 
 
 def stated(result: str, label: str, difference: str) -> str:
     """``label takes 24 % less time``; ``took`` where that is what was measured, and not significant or not tested."""
-    lead = INCONCLUSIVE if result == "inconclusive" else ""
+    lead = "inconclusive: " if result == "inconclusive" else ""
     return f"{lead}{label} {'takes' if result in ('faster', 'slower') else 'took'} {difference}"
 
 

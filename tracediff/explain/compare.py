@@ -25,8 +25,6 @@ from tracediff.diff.matching.items import PLACED_AS
 from tracediff.diff.ops import compare_ops, compare_work
 from tracediff.diff.preflight import REFUSED, Comparability, Reason, preflight
 from tracediff.diff.verdict import (
-    BY_MEDIAN,
-    STEP,
     Judging,
     Verdict,
     believing,
@@ -34,7 +32,6 @@ from tracediff.diff.verdict import (
     judge,
     judge_unprofiled,
     of_no_steady_state,
-    of_other_work,
     refused,
 )
 from tracediff.explain.amounts import HEAVY, flop_ratio
@@ -68,7 +65,7 @@ from tracediff.explain.facts import (
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.programs import examples_of, in_place
 from tracediff.explain.reasons import LAYOUTS, OtherInputs, other_inputs
-from tracediff.formatting import multiple, percent, plural
+from tracediff.formatting import joined, multiple, percent, plural
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 
@@ -208,29 +205,22 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
     """The verdict, which calls no side faster or slower if the work differs, or the ranks that wait."""
     verdict, unprofiled = comparison.verdict, comparison.believed_unprofiled
     if unprofiled is None and any(fact.code == BACKLOG for fact in explanation.facts):
-        verdict = of_no_steady_state(verdict)
+        verdict = of_no_steady_state(verdict, comparison.test.label)
     others = [fact for fact in explanation.facts if fact.code in OTHER_WORK]
     other = min(others, key=lambda fact: fact.code in (LATE_START, UNKNOWN_WORK), default=None)
     late_starts = [fact.setting for fact in others if fact.code == LATE_START]
     by_median = verdict.ratio_of_medians
     if verdict.ratio is None or by_median is None:
         return verdict
-    ratio, basis = verdict.ratio, comparison.basis
-    if unprofiled:
-        ratio, basis = 1 + unprofiled.change, f"{STEP} without the profiler"
-    elif verdict.is_of_medians:
-        ratio, basis = by_median, basis + BY_MEDIAN
+    ratio = 1 + unprofiled.change if unprofiled else by_median if verdict.is_of_medians else verdict.ratio
     settings = _settings(comparison, explanation, inputs, other)
     settings += [
         _per_item(fact, ratio, None if unprofiled else verdict)  # whose interval is of profiled steps
         for fact in explanation.facts
         if fact.code == FIRST_DIMENSION
     ]
-    times_are_for = [text for text in (*settings[:-2], " and ".join(settings[-2:]), *late_starts) if text]
-    if not times_are_for:
-        return verdict
-    other_work = other.text if other is not None else ""
-    return of_other_work(verdict, other_work, comparison.test.label, ratio, basis, ", ".join(times_are_for))
+    in_words = joined(*settings[:-2], " and ".join(settings[-2:]), *late_starts)
+    return replace(verdict, settings=in_words, other_work=other.text if other is not None else "")
 
 
 def _per_item(fact: Fact, ratio: float, tested: Verdict | None) -> str:

@@ -106,16 +106,16 @@ def _is_said(fact: Fact, comparison: Comparison, why: str) -> bool:
     if fact.code == NEW_WAIT:
         return as_wait(fact) in why
     if fact.code == FIRST_DIMENSION:
-        return fact.setting in comparison.verdict.difference
+        return fact.setting in comparison.verdict.settings
     if fact.code == HIDDEN_HOST:
         return BOTH in why
     if fact.code == REPEATED:
         causes = (cause.label for cause in comparison.causes if OTHER_CALLERS in cause.chain and cause.label in why)
         is_cause = any(f": {name} " in fact.text for name in causes)
-        return is_cause or (bool(fact.setting) and fact.setting in comparison.verdict.difference)
+        return is_cause or (bool(fact.setting) and fact.setting in comparison.verdict.settings)
     names = [name for names in (fact.control, fact.test) for name in names.split(", ") if name]
     is_sized = any(f"{name} (" in fact.text for name in names)
-    says_all = all(name in why or (not is_sized and class_in(name) in comparison.verdict.difference) for name in names)
+    says_all = all(name in why or (not is_sized and class_in(name) in comparison.verdict.settings) for name in names)
     return fact.code == ONE_SIDED_CALLS and says_all
 
 
@@ -173,13 +173,14 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
         return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
+    figures, steps = _as_below(comparison, (verdict.control_us, verdict.test_us)), ""
     if comparison.believed_unprofiled:
-        return f"{verdict.difference}: median {change(*comparison.tested.medians)}; {verdict.conclusion}"
-    figures = _as_below(comparison, (verdict.control_us, verdict.test_us))
-    if verdict.is_of_medians:
+        figures = f"median {change(*comparison.tested.medians)}"
+    elif verdict.is_of_medians:
         figures = f"{_figures(*verdict.medians)} (mean {figures})"
-    steps = "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
-    return f"{verdict.difference}: {figures}; {joined(verdict.conclusion, steps, by='; ')}"
+    if not comparison.believed_unprofiled and verdict.result not in ("faster", "slower", "same"):
+        steps = spread(comparison)
+    return joined(joined(f"{verdict.difference}: {figures}", verdict.settings), verdict.conclusion, steps, by="; ")
 
 
 def _as_below(comparison: Comparison, us: tuple[float, float]) -> str:

@@ -27,11 +27,8 @@ from tracediff.present.explanation_lines import (
 )
 from tracediff.present.path import (
     FOR_GPU,
-    IN_ALL,
-    PathPart,
     ReadPath,
     StepPart,
-    Times,
     change_us,
     exposures,
     is_visible,
@@ -42,6 +39,7 @@ from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.setting import overlap, spans_us
 
 BECAUSE, OFFSET, LARGEST, ALL_ELSE = "{}because of", "offset {}by", "largest changes:", "all else"
+OF_WHICH = "of which "
 MAINLY, PARTLY = "mainly ", "partly "
 """In these, where not all causes are named, by whether those named are most of all that has their direction."""
 
@@ -52,7 +50,7 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     unit = path.unit
     sign = 1 if explanation.change_us >= 0 else -1
     sure = _has_changed(comparison) and by_chance(comparison) is None
-    every = _parts(explanation, path)
+    every = _parts(path)
     has_same_program = any(fact.code == SAME_CALLS for fact in explanation.facts)  # whatever has no counterpart
     other_work = [part for part, cause in every if is_other_work(cause) and not has_same_program]
     if not sure and not other_work and every and is_unclear(max(every, key=lambda both: both[0].size_us)[1]):
@@ -115,7 +113,7 @@ def _rest(
     for part, cause in unnamed:
         if part.delta_us * rest_us > 0 and part.size_us > least:
             remark = UNCLEAR if is_unclear(cause) else ""
-            return f"{all_else}, of which {part.label} {unit.signed(part.delta_us)}{remark}"
+            return f"{all_else}, {OF_WHICH}{part.label} {unit.signed(part.delta_us)}{remark}"
     return all_else
 
 
@@ -181,27 +179,16 @@ def _is_of_mean(verdict: Verdict) -> bool:
     return by_mean is not None and by_median is not None and opposed(by_mean - 1, by_median - 1)
 
 
-def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[StepPart, Cause]]:
+def _parts(path: ReadPath) -> list[tuple[StepPart, Cause]]:
     """The causes, as far as they have digits, the largest first, by what they take longer themselves."""
     labels = shortened_pairs([row.cause.label for row in path.rows], bounds.LABEL)
-    least = thresholds.WORTH_A_LINE * explanation.scale_us
-    parts = []
-    for label, row in zip(labels, path.rows, strict=True):
-        if not is_visible(row.times.own, path.unit):
-            continue
-        in_all = _in_all(row.times, path.parts[row.part], path.unit, 0.0 if row.times.exposure else least)
-        parts.append((StepPart(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
+    parts = [
+        (StepPart(label, row.times.own, _happened(row.cause), row.cause.chain), row.cause)
+        for label, row in zip(labels, path.rows, strict=True)
+        if is_visible(row.times.own, path.unit)
+    ]
     parts.sort(key=lambda both: (both[1].label == START, -both[0].size_us))  # START is not of the program
     return parts
-
-
-def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tuple[str, str]:
-    """See `StepPart`: (`` of −68.6 in all``, ``69.4 → 0.8``), or if it changes by as much in all, what it takes."""
-    text, aside = times.in_all(unit, least), part.beside(times.own)
-    if not text or abs(times.every.delta) < abs(times.own) + unit.digit:
-        return "", joined(text, aside)
-    sides = text.removeprefix(IN_ALL)
-    return f" of {unit.signed(times.every.delta)} in all", joined(sides, aside)
 
 
 def _with_wholes(
@@ -232,12 +219,11 @@ def _with_wholes(
         )
         opposed_parts = (part for part in every if part.chain[0] == label and part.delta_us * moved < 0)
         against = max(opposed_parts, key=lambda part: part.size_us, default=None)
-        largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
+        named = [f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED]]
         if against is not None and against.size_us > inner[: bounds.PARTS_NAMED][-1].size_us:
-            largest += f", though {against.label} {unit.signed(against.delta_us)}"
-        what = joined(how_many, f"largest: {largest}")
-        in_all = _in_all(whole.times, whole, unit)
-        one = StepPart("host time" if label == HOST else label, change, what, (label,), in_all)
+            named.append(f"though {against.label} {unit.signed(against.delta_us)}")
+        what = joined(how_many, f"{OF_WHICH}{', '.join(named)}")
+        one = StepPart("host time" if label == HOST else label, change, what, (label,))
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -part.size_us)
     return parts
 
@@ -270,7 +256,7 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
     parts = _with_calls(parts)
     parts.sort(key=lambda part: is_pace(part.chain))
     whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
-    texts = [_with_time(part, unit, joined(part.in_all[1], what)) for part, what in zip(parts, whats, strict=True)]
+    texts = [_with_time(part, unit, what) for part, what in zip(parts, whats, strict=True)]
     return f"{lead} {joined(', '.join(texts[:-1]), texts[-1], by=' and ')}"
 
 
@@ -285,9 +271,9 @@ def _with_calls(parts: list[StepPart]) -> list[StepPart]:
 
 
 def _with_time(part: StepPart, unit: Unit, what: str) -> str:
-    """``label (+1.2 ms: what)``, or of how much in all."""
-    change = f"{unit.signed_text(part.delta_us)}{part.in_all[0]}"
-    return f"{part.label} ({joined(change, what, by=': ')})"
+    """``label (+1.2 ms: what)``, or ``label (+1.2 ms, of which part +0.9)``."""
+    by = ", " if what.startswith(OF_WHICH) else ": "
+    return f"{part.label} ({joined(unit.signed_text(part.delta_us), what, by=by)})"
 
 
 def profiled_steps(comparison: Comparison) -> str:

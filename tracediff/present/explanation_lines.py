@@ -37,6 +37,7 @@ from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures,
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
+EFFECT = "effect: on the critical path"
 DECISIVE = (
     "dtype",
     "layout",
@@ -155,7 +156,7 @@ def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> Ex
     name, times = path.name_of(part), part.times
     if len(inner) > 1:
         lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
-        return replace(_of_times(name, times, part.beside(times.own)), inner=lines)
+        return replace(_of_times(name, times), inner=lines)
     (only,) = inner or [_of_times(name, times)]
     is_all_of_it = only.label.removesuffix(" time") in (part.label, CODE) or only.label.endswith(REST)
     return replace(only, label=name if is_all_of_it else f"{name}: {only.label.removesuffix(ON_THE_HOST)}")
@@ -202,10 +203,9 @@ def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
 
 
 def _head(explanation: Explanation) -> str:
-    """``Why``, of which step and rank."""
-    step = "" if explanation.profiled else f"{explanation.period} without the profiler"
-    remarks = joined(step, explanation.of_rank)
-    return f"Why ({remarks})" if remarks else "Why"
+    """``Why``, of which step and rank, and what an effect is."""
+    step = EFFECT if explanation.profiled else f"{explanation.period} without the profiler"
+    return f"Why ({joined(explanation.of_rank, step)})"
 
 
 def longer_and_shorter(moved: Sequence[float], rest: float, scale_us: float, unit: Unit) -> str:

@@ -56,12 +56,9 @@ class Times(Struct, frozen=True):
         """``less exposed``: what became of work that the step no longer waits for, or ``more exposed``."""
         return f"{'more' if self.exposure > 0 else 'less'} exposed"
 
-    def in_all(self, unit: Unit, least: float = 0.0) -> str:
-        """``in all 11.4 → 2.7``, if that changes otherwise than on the path, by ``least`` µs; empty if it reads the
-        same.
-        """
-        reads_same = self.every == self.path or abs(self.every.delta - self.path.delta) < least
-        return "" if reads_same else f"{IN_ALL}{ARROW.join(map(unit.plain, self.every))}"
+    def in_all(self, unit: Unit) -> str:
+        """``in all 11.4 → 2.7``; empty if that is all of it on the path."""
+        return "" if self.every == self.path else f"{IN_ALL}{ARROW.join(map(unit.plain, self.every))}"
 
 
 def together(times: Iterable[Times]) -> Times:
@@ -100,11 +97,6 @@ class PathPart(Struct, frozen=True, kw_only=True):
     reach: Pair[float] = Pair(1.0, 1.0)
     mostly: str = ""
 
-    def beside(self, us: float) -> str:
-        """How much of a change of ``us`` runs beside the other part of the path; empty if nothing of it has to."""
-        part = "mostly" if self.reach[us > 0] < thresholds.MOSTLY else "partly"
-        return f"{part} beside {self.other}" if self.reach[us > 0] < 1 - thresholds.WORTH_A_LINE else ""
-
     @property
     def other(self) -> str:
         """What works beside it."""
@@ -112,7 +104,8 @@ class PathPart(Struct, frozen=True, kw_only=True):
 
     def grew_with_other(self, us: float) -> bool:
         """Whether ``us`` of exposure are its own work that changed so, beside the other part's, which did so, too."""
-        return bool(self.beside(us)) and us * self.times.every.delta > 0 and abs(self.times.every.delta) >= abs(us)
+        in_all_us, is_beside = self.times.every.delta, self.reach[us > 0] < 1 - thresholds.WORTH_A_LINE
+        return is_beside and us * in_all_us > 0 and abs(in_all_us) >= abs(us)
 
     @property
     def work(self) -> str:
@@ -126,14 +119,12 @@ class StepPart(Struct, frozen=True):
     Attributes:
         label: what changed. delta_us: in µs. what: what happened.
         chain: the labels of its place in the tree; empty of what is in none.
-        in_all: (of what change in all ``delta_us`` is, what it takes in all), where that does not tell.
     """
 
     label: str
     delta_us: float
     what: str
     chain: tuple[str, ...] = ()
-    in_all: tuple[str, str] = ("", "")
 
     @property
     def size_us(self) -> float:
