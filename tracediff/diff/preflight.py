@@ -62,7 +62,7 @@ SHORT = {
     "gpu-count": "GPUs per file",
     "world-size": "world size",
     "ranks": "recorded",
-    "driver": "CUDA or HIP version",
+    "driver": "",  # which the values name
     OTHER_OPTIONS: "profiler options",
     "results": "different results",
     "threads": "CPU threads",
@@ -132,7 +132,7 @@ class Reason(Struct, frozen=True):
         if self.code == "ranks":  # which are numbers of ranks, not how many
             values = values.map(lambda numbers: f"rank{'' if numbers.split('; ')[0].isdecimal() else 's'} {numbers}")
         changed = f" {ARROW.join(values)}" if self.code in WITH_VALUES else ""
-        return words + (changed if len(changed) <= bounds.SHORT_VALUES else "")
+        return (words + (changed if len(changed) <= bounds.SHORT_VALUES else "")).lstrip()
 
 
 class Comparability(Struct, frozen=True):

@@ -20,6 +20,7 @@ from tracediff.explain.leaves import (
     GPU,
     HOST,
     HOST_CALLS,
+    LONG,
     MIXED,
     NOT_RECORDED,
     ONE,
@@ -240,7 +241,7 @@ def label_of(line: Line) -> str:
         return IN_OTHERS.get(trail[-1], f"other {whole.removeprefix('other ')}")
     if SINGLES in trail:
         number = float(line.node.count.max())
-        has_several = label.startswith(ONE) and label != STRETCH and number > 1
+        has_several = label.startswith(ONE) and not label.startswith(LONG) and label != STRETCH and number > 1
         return f"{count(number)} calls of {label.removeprefix(ONE)}" if has_several else label
     if not trail:
         return "host time" if label == HOST else label

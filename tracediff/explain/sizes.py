@@ -66,13 +66,14 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         shape = changed_shape(groups, trees, exp(median), unit)
         varied = "" if shape else _largest(_examples(comparison))  # of calls with several sizes on a side
         example = f", such as {shape or f'{varied} and others'}" if shape or varied else ""
-        before, after = parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1)
-        basis = f"{percent(float(before + after))} of the {WORDS[label]}; amounts known for {percent(part)}"
-        amount, longer = how_much(exp(median), unit), multiple(float(after / before), "time")
-        where = f"where it differs ({basis}){example}{same and f', with {same}'}"
-        text = f"the work differs: {comparison.test.label} does {amount} in {longer} {where}"
-        where_differs = f"{DIFFERENT_WORK} ({amount} where it differs)"
-        out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), where_differs))
+        before, after = map(float, parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1))
+        differing, known = f"in {percent(before + after)} of the {WORDS[label]}", percent(part)
+        basis = differing if percent(before + after) == known else f"{differing} (amounts known for {known})"
+        amount, longer = how_much(exp(median), unit), multiple(after / before, "time")
+        with_same = f", with {same}" if same else ""
+        text = f"the work differs {basis}: {comparison.test.label} does {amount} in {longer}{example}{with_same}"
+        how = f"{amount} where it differs" if before + after >= thresholds.MOSTLY else differing
+        out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), f"{DIFFERENT_WORK} ({how})"))
     return out
 
 

@@ -298,7 +298,7 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
     label = next(step for step in reversed(chain) if isinstance(step, str))
     if leaves.kinds[leaf] == "op":
         on_host = " on the host" if HOST in chain else ""
-        label = f"{label}{LONG}{on_host}" if leaves.count[:, leaf].max() > 1 else f"{ONE}{label}{on_host}"
+        label = f"{LONG if leaves.count[:, leaf].max() > 1 else ONE}{label}{on_host}"
     return chain[0], SINGLES, STRETCH if label == NOT_RECORDED else label
 
 

@@ -226,7 +226,9 @@ def _same_program(outer: Sequence[Mapping[str, float]], comparison: Comparison, 
     if others and len({*map(count, agreeing(outer))}) > 1:  # else ties of times tell what is within what
         return Fact(OTHER_COUNTS, f"mostly the same program: {_agreement(outer, comparison)}: {others}")
     agree = f"all {_outermost_calls(comparison.trees)} agree"
-    return Fact(SAME_PROGRAM, f"{agree}, inside them: {others}" if others else f"the same program: {agree}")
+    return Fact(
+        SAME_PROGRAM, f"{agree}, but not those inside them: {others}" if others else f"the same program: {agree}"
+    )
 
 
 def _recomputed(leaves: Leaves, comparison: Comparison) -> list[Fact]:
@@ -251,7 +253,7 @@ def _recomputed(leaves: Leaves, comparison: Comparison) -> list[Fact]:
 def _changed_modules(trees: Trees) -> list[Fact]:
     """changed-modules: what alone differs of the modules, if it is a part of the model."""
     place = changed_modules(trees)
-    return [Fact(CHANGED_MODULES, f"modules with other operators or sizes: only {place}")] if place else []
+    return [Fact(CHANGED_MODULES, f"operators or sizes differ only in {place}")] if place else []
 
 
 def _one_sided_phases(comparison: Comparison) -> list[Fact]:
@@ -279,7 +281,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
     if does_as_much(leaves):
         part = percent(float(measured(leaves, WORDS)[0].sum()))
-        return [Fact(AS_MUCH, f"as much work in what both sides do (sizes known for {part} of the time)")]
+        return [Fact(AS_MUCH, f"the same amount of work in what both sides do (sizes known for {part} of the time)")]
     is_work, _ = is_measured_work(leaves, WORDS)
     whole, measured_ns = leaves.total_of(is_work), leaves.total_of(is_work & (leaves.ratio > 0)).sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():

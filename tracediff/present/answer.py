@@ -180,7 +180,7 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
         figures = f"{_figures(*verdict.medians)} (mean {figures})"
     if not comparison.believed_unprofiled and verdict.result not in ("faster", "slower", "same"):
         steps = spread(comparison)
-    return joined(joined(f"{verdict.difference}: {figures}", verdict.settings), verdict.conclusion, steps, by="; ")
+    return joined(joined(f"{verdict.difference}: {figures}", verdict.settings), steps, verdict.conclusion, by="; ")
 
 
 def _as_below(comparison: Comparison, us: tuple[float, float]) -> str:

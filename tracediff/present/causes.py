@@ -222,7 +222,8 @@ def _with_wholes(
         named = [f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED]]
         if against is not None and against.size_us > inner[: bounds.PARTS_NAMED][-1].size_us:
             named.append(f"though {against.label} {unit.signed(against.delta_us)}")
-        what = joined(how_many, f"{OF_WHICH}{', '.join(named)}")
+        is_most = abs(change_us(inner[: bounds.PARTS_NAMED])) >= thresholds.MOSTLY * abs(change)
+        what = joined(how_many, f"{OF_WHICH if is_most else 'largest: '}{', '.join(named)}")
         one = StepPart("host time" if label == HOST else label, change, what, (label,))
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -part.size_us)
     return parts
@@ -325,7 +326,7 @@ def by_chance(comparison: Comparison) -> str | None:
         return None
     same_work = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
     runs = "one run" if few == 1 else f"{few} runs"
-    return f"{same_work}with {runs} per side, a change of the host may be variation from run to run"
+    return f"{same_work}with {runs} per side, the time of the host may vary as much from run to run"
 
 
 def _is_as_much(cause: Cause) -> bool:

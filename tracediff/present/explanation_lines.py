@@ -37,7 +37,7 @@ from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures,
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
-EFFECT = "effect: on the critical path"
+EFFECT = "what runs beside other work has no effect"
 DECISIVE = (
     "dtype",
     "layout",
@@ -205,7 +205,7 @@ def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
 def _head(explanation: Explanation) -> str:
     """``Why``, of which step and rank, and what an effect is."""
     step = EFFECT if explanation.profiled else f"{explanation.period} without the profiler"
-    return f"Why ({joined(explanation.of_rank, step)})"
+    return f"Why ({joined(explanation.of_rank, step, by='; ')})"
 
 
 def longer_and_shorter(moved: Sequence[float], rest: float, scale_us: float, unit: Unit) -> str:
@@ -303,7 +303,7 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     """
     part, *inner = (label.split(COPIED)[0].removesuffix(ON_THE_HOST) for label in cause.chain if label != OTHERS)
     if part in (GPU, OPERATORS) and inner[:1] == [SINGLES]:
-        return IN_WORK, (inner[1].removeprefix(ONE).removesuffix(LONG),)
+        return IN_WORK, (inner[1].removeprefix(LONG).removeprefix(ONE),)
     if part in (GPU, OPERATORS, MIXED) and inner[:1] not in ([UNPAIRED], [OTHER_CALLERS]):
         has_operator = "::" in "".join(inner[1:2])
         return IN_WORK, tuple(label for label in inner[: 2 if has_operator else 3] if label != NO_OPERATOR)

@@ -49,8 +49,8 @@ def limits_of(comparison: Comparison) -> Pair[Limit] | None:
 
 
 def limits_sentence(comparison: Comparison) -> str:
-    """``Limited by the host → the GPU; GPU busy 41 → 97 %``, or where no lines of the explanation have these times,
-    ``Critical path: host 23.6 → 0.8 ms; GPU work 10.3 → 29.4 ms, busy 41 → 97 %``; empty where it is unknown.
+    """``Limited by the host in a, by the GPU in b; GPU busy 41 → 97 %``, or where no lines of the explanation have these
+    times, ``Critical path: host 23.6 → 0.8 ms; GPU work 10.3 → 29.4 ms, busy 41 → 97 %``; empty where it is unknown.
     """
     limits, explanation = limits_of(comparison), comparison.explanation
     if limits is None or explanation is None:
@@ -70,7 +70,9 @@ def limits_sentence(comparison: Comparison) -> str:
     if not explanation.profiled:
         return f"{busy} without the profiler"
     if has_line:
-        return f"Limited by {once(f'the {side.by}' for side in limits)}; {busy}"
+        places = [""] * 2 if control.by == test.by else [f" in {label}" for label in comparison.labels]
+        limited = dict.fromkeys(f"by the {side.by}{place}" for side, place in zip(limits, places, strict=True))
+        return f"Limited {', '.join(limited)}; {busy}"
     of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
     return f"Critical path{of_rank}: {_path(explanation, control.by)}; {busy}"
 

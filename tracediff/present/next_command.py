@@ -190,6 +190,6 @@ def _event(comparison: Comparison, cause: Cause) -> str:
     """What a line of one operator or call of the host, or of a single event, is called; empty for other lines."""
     if cause.node.note != SINGLE and not {*HOST_CALLS} & {*cause.trail}:
         return ""
-    name = cause.node.label.removeprefix(ONE).removesuffix(ON_THE_HOST).removesuffix(LONG).split(" in ")[0]
+    name = cause.node.label.removeprefix(LONG).removeprefix(ONE).removesuffix(ON_THE_HOST).split(" in ")[0]
     ops = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
     return max(ops, key=lambda op: abs(op.delta)).name if ops else ""

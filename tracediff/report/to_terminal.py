@@ -85,11 +85,11 @@ USUAL = Screen()
 SHORTER = [
     *(Screen(rows=rows) for rows in range(ROWS - 1, LEAST_ROWS - 1, -1)),
     *(Screen(rows=LEAST_ROWS, detailed=number) for number in range(LINES - 1, -1, -1)),
-    *(Screen(rows=rows, detailed=0) for rows in range(LEAST_ROWS - 1, 0, -1)),
-    *(Screen(rows=1, detailed=0, lines=number) for number in range(LINES - 1, 0, -1)),
+    *(Screen(rows=rows, detailed=0) for rows in range(LEAST_ROWS - 1, 1, -1)),
+    *(Screen(rows=0, detailed=0, lines=number) for number in range(LINES, 0, -1)),
 ]
-"""Screens with ever fewer rows of changed work, then with less on each cause, one row, at last fewer causes: each is no
-longer than the one before.
+"""Screens with ever fewer rows of changed work, then with less on each cause, no such rows, as one says less than a
+cause, at last fewer causes: each is no longer than the one before.
 """
 
 
@@ -154,7 +154,7 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
         missing = sections.health_lines(comparison, [MISSING])
         parts += [to_rich(table) for table in comparison_tables(comparison, most)]
         parts += remarks("Health of the traces", missing)
-    if parts or screen.tables:
+    if parts or screen.tables or (screen.top is None and not screen.rows):
         return parts
     rows = screen.top if screen.top is not None else screen.rows
     if screen.device is None and screen.sort == "change" and not screen.verbose:
