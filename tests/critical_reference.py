@@ -17,6 +17,7 @@ from tracediff.profile.kernels.match_names import match_name
 
 Event = dict[str, Any]
 ORDER = ("cpu_op", *CALLS)
+ON_HOST = ("op", "call", "sync", "python", "annotated", "loading")
 BACKWARD_OP = r"^autograd::engine::evaluate_function|^torch::autograd::|^[\w:]*Backward\d*$"
 
 
@@ -68,10 +69,23 @@ class Walk:
         self.edges = sorted(recorded | {self.returned(g) for g in self.gpu} | set(self.completions))
         self.path: Counter[tuple[int, str, str]] = Counter()
         self.of_event: Counter[tuple[int, int]] = Counter()
+        self.spans: list[tuple[int, int, tuple[str, str], Event | None]] = []
+        low, high = self.completions[0], self.completions[-1]
+        _, start, end = windows[-1]
+        completing = [g for g in self.gpu if g["end"] == high and g["launch"] and start <= g["launch"]["ts"] < end]
+        last = completing[-1] if completing else None
+        self.walk(low, high, last)
+        before = self.completions[-2]
+        if len(windows) > 1 and any(b < before <= e and label[0] in ON_HOST for b, e, label, _ in self.spans):
+            self.spans, ended = [], max(end, before)
+            self.walk(ended, high, last)
+            self.walk(low, ended, None)
         for s, (low, high) in enumerate(pairwise(self.completions)):
-            _, start, end = windows[s]
-            last = [g for g in self.gpu if g["end"] == high and g["launch"] and start <= g["launch"]["ts"] < end]
-            self.walk(s, low, high, last[-1] if last else None)
+            for begin, until, label, event in self.spans:
+                if (ns := min(until, high) - max(begin, low)) > 0:
+                    self.path[s, *label] += ns
+                    if event is not None:
+                        self.of_event[s, id(event)] += ns
 
     def outer_first(self, e: Event) -> tuple[Any, ...]:
         return (e["tid"], e["ts"], -e["dur"], ORDER.index(e["cat"]), e["args"].get("External id", -1), e["name"])
@@ -205,29 +219,27 @@ class Walk:
         idle = g["ts"] - max(before["end"] if before else -(1 << 62), self.returned(g))
         return idle > 100_000 and g["ts"] - o["end"] <= 20_000 and since <= g["launch"]["ts"]
 
-    def add(self, s: int, label: tuple[str, str], start: int, end: int, low: int, event: Event | None = None) -> int:
+    def add(self, label: tuple[str, str], start: int, end: int, low: int, event: Event | None = None) -> int:
         start = max(start, low)
         if end > start:
-            self.path[s, *label] += end - start
-            if event is not None:
-                self.of_event[s, id(event)] += end - start
+            self.spans.append((start, end, label, event))
         return min(start, end)
 
-    def walk(self, s: int, low: int, time: int, g: Event | None) -> None:
+    def walk(self, low: int, time: int, g: Event | None) -> None:
         launch: Event | None = None
         jumped = -1
         while time > low:
             if g is not None:
-                time = self.add(s, self.label(g), g["ts"], time, low, g)
+                time = self.add(self.label(g), g["ts"], time, low, g)
                 if time <= low:
                     return
                 cause = self.waited_for(g)
                 if cause:
-                    time, g = self.wait(s, g, cause, min(cause["end"], time), low), cause
+                    time, g = self.wait(g, cause, min(cause["end"], time), low), cause
                 elif g["launch"]:
-                    time, launch, g = self.wait(s, g, None, self.returned(g), low), g["launch"], None
+                    time, launch, g = self.wait(g, None, self.returned(g), low), g["launch"], None
                 else:
-                    time = self.add(s, ("unknown", "launch not in the file"), low, time, low)
+                    time = self.add(("unknown", "launch not in the file"), low, time, low)
                 continue
             until = max(self.root(launch)["ts"], low) if launch else low
             if time <= until:
@@ -247,9 +259,9 @@ class Walk:
                 continue
             doing = self.innermost_at(launch["tid"], time) if launch else self.doing(time)
             start = max([until, *(t for t in self.edges if t < time)])
-            time = self.add(s, self.label(doing), start, time, low, doing)
+            time = self.add(self.label(doing), start, time, low, doing)
 
-    def wait(self, s: int, g: Event, cause: Event | None, since: int, low: int) -> int:
+    def wait(self, g: Event, cause: Event | None, since: int, low: int) -> int:
         """Charge what ``g`` waits ``since`` then: of long waits what occupies the GPU, if something does."""
 
         def engine(e: Event) -> tuple[Any, ...]:
@@ -259,7 +271,7 @@ class Walk:
         times = sorted({since, g["ts"], *(t for o in others for t in (o["ts"], o["end"]) if since < t < g["ts"])})
         for a, b in pairwise(times):
             running = min((o for o in others if o["ts"] <= a < o["end"]), key=lambda o: o["ts"], default=None)
-            self.add(s, self.label(running) if running else self.queue(g, cause), a, b, low, running)
+            self.add(self.label(running) if running else self.queue(g, cause), a, b, low, running)
         return min(max(since, low), g["ts"])
 
     def total(self) -> Counter[tuple[int, str, str]]:

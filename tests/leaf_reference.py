@@ -60,12 +60,12 @@ class LeafWalk(Walk):
             e["ts"] <= time < e["end"] for e in self.events if e["cat"] == "user_annotation" and "Loader" in e["name"]
         )
 
-    def add(self, s: int, label: Key, start: int, end: int, low: int, event: Event | None = None) -> int:
+    def add(self, label: Key, start: int, end: int, low: int, event: Event | None = None) -> int:
         if label[0] == "unknown":
             label = ("unknown", "", "", "")
         if label[0] in ("op", "call", "sync", "python", "annotated") and self.is_loading(max(start, low)):
             label = ("loading", "", "", "")
-        return super().add(s, label, start, end, low, event)
+        return super().add(label, start, end, low, event)
 
     def add_gpu(self, s: int, low: int, high: int) -> None:
         """The events that the step launched; those that no step launched count in the period in which they ran."""

@@ -49,7 +49,7 @@ def limits_of(comparison: Comparison) -> Pair[Limit] | None:
 
 
 def limits_sentence(comparison: Comparison) -> str:
-    """``Limited by the host in a, by the GPU in b; GPU busy 41 → 97 %``, or where no lines of the explanation have these
+    """``Limited by the host in a, by the GPU in b; GPU busy 41 → 97 %``, or where no line of the explanation has these
     times, ``Critical path: host 23.6 → 0.8 ms; GPU work 10.3 → 29.4 ms, busy 41 → 97 %``; empty where it is unknown.
     """
     limits, explanation = limits_of(comparison), comparison.explanation

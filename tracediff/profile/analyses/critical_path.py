@@ -1,7 +1,8 @@
 """The critical path of each step: what the step's completion waited for at each instant of its period
 (docs/tables/critical.md).
 
-The walk goes backward from completion(s) to completion(s − 1). The path is charged to a GPU event back to its start,
+The walk goes backward from the completion of the last step to the start of the first, or where it comes to the end of
+the step before on the host, from the host's end of the last step. The path is charged to a GPU event back to its start,
 then continues at the event it waited for last: another GPU event or, through its launch, the host. It is charged to the
 host back to the last synchronising call in which the host waited for a GPU event. The spans tile the period.
 """
@@ -10,9 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct, field
@@ -24,6 +24,7 @@ from tracediff.arrays import (
     Spans,
     all_none,
     concatenated,
+    cut,
     distinct,
     last_equal,
     marked,
@@ -57,8 +58,8 @@ from tracediff.profile.placement.nesting import (
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
 
-WHOLE = -1
-"""Used as a thread code for the host as one thread."""
+WHOLE = ON_HOST = -1
+"""Used as a thread code for the host as one thread, and as a source, or a GPU event, where the path is on the host."""
 
 
 class SourceNumbers(Struct, dict=True):
@@ -204,91 +205,108 @@ def _layered(layers: list[Painting]) -> Painting:
     return whole
 
 
-_Spans = list[tuple[int, int, int, int, int]]
-"""Spans beside GPU events: step, source, thread, start, end; see `CriticalPath`."""
+Columns = Sequence[Int64]
+_Spans = list[tuple[int, int, int, int]]
+"""Spans beside GPU events: source, thread, start, end; see `CriticalPath`."""
 
 
 def critical_path(context: Context) -> CriticalPath:
-    """The path of every step of a file: the spans of the walk, clipped to their periods."""
+    """The path of every step of a file: the spans of the walk, cut at the ends of their periods."""
     rank = thread_ranks(context.lanes)
     device = device_of(context, rank)
     host = _host(context, rank, device)
-    numbers = SourceNumbers(context)
-    events, others = _walk(numbers, device, host)
-    start, end, returned = device.start, device.end, device.returned
-    step, k, departure, before = np.array(events, np.int64).reshape(-1, 4).T
-    ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k]))
-    event = device.event[k]
-    waiting = np.where(before >= 0, numbers.between, numbers.queue) + event
-    which, running, begin, stop = device.while_waiting(k, ready)
-    sources = np.where(running >= 0, numbers.event + running, waiting[which])
-    step, source, thread, begin, stop = stacked(
-        (step, numbers.event + event, WHOLE, start[k], departure),
-        (step[which], sources, WHOLE, begin, stop),
-        tuple(np.array(others, np.int64).reshape(-1, 5).T),
-    )
-    begin = np.maximum(begin, context.completions[step])
-    lasting = np.flatnonzero(stop > begin)
-    free = np.where(device.before >= 0, end[device.before], start)
-    queued = np.empty(len(start), np.int64)
-    queued[device.event] = np.where(returned == ALWAYS, free, returned)
+    first, *before_last, last = context.completions.tolist()
+    spans = _spans(device, host, first, last, _completing(context, device, last))
+    if before_last and _is_on_host(spans, before_last[-1]):
+        ended = max(int(context.steps.end[-1]), before_last[-1])
+        tail = _spans(device, host, ended, last, _completing(context, device, last))
+        spans = concatenated([_spans(device, host, first, ended, ON_HOST), tail])
+    source, thread, begin, stop = spans
+    span, step, begin, stop = cut(begin, stop, context.completions)
+    free = np.where(device.before >= 0, device.end[device.before], device.start)
+    queued = np.empty(len(free), np.int64)
+    queued[device.event] = np.where(device.returned == ALWAYS, free, device.returned)
     return CriticalPath(
-        step=step[lasting],
-        source=source[lasting],
-        thread=thread[lasting],
-        start=begin[lasting],
-        end=stop[lasting],
+        step=step,
+        source=source[span],
+        thread=thread[span],
+        start=begin,
+        end=stop,
         host=host,
         queued=queued,
         blocked=distinct(np.append(device.launch[device.full], host.waited)),
     )
 
 
-def _completing(context: Context, device: DeviceEvents, step: int, time: int) -> int:
-    """The event of ``step`` that ends at ``time``, of several the last in order; −1 for none."""
+def _completing(context: Context, device: DeviceEvents, time: int) -> int:
+    """The event of the last step that ends at ``time``, of several the last in order; −1 for none."""
     first, last = (int(np.searchsorted(device.end, time, side=side)) for side in ("left", "right"))
-    is_of_step = context.steps.whole_file | (context.gpu.step[device.event[first:last]] == step)
+    is_of_step = context.steps.whole_file | (context.gpu.step[device.event[first:last]] == len(context.completions) - 2)
     mine = np.flatnonzero(is_of_step)
     return first + int(mine[-1]) if len(mine) else -1
 
 
-def _walk(numbers: SourceNumbers, device: DeviceEvents, host: Host) -> tuple[list[int], _Spans]:
-    """Walk back from the end of each period, at the GPU event that ends there or else on the host, to its start.
+def _is_on_host(spans: Columns, time: int) -> bool:
+    """Whether the path is on the host just before ``time``."""
+    source, _, begin, stop = spans
+    return bool((source[(begin < time) & (time <= stop)] == ON_HOST).any())
+
+
+def _spans(device: DeviceEvents, host: Host, low: int, high: int, last: int) -> Columns:
+    """(source, thread, start, end), each int64[m], of the walk from ``high`` (ns), at the GPU event ``last`` or on the
+    host, back to ``low``.
+    """
+    events, others = _walk(device, host, low, high, last)
+    start, end, returned, numbers = device.start, device.end, device.returned, SourceNumbers(host.context)
+    k, departure, before = np.array(events, np.int64).reshape(-1, 3).T
+    ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k]))
+    event = device.event[k]
+    waiting = np.where(before >= 0, numbers.between, numbers.queue) + event
+    which, running, begin, stop = device.while_waiting(k, ready)
+    sources = np.where(running >= 0, numbers.event + running, waiting[which])
+    source, thread, begin, stop = stacked(
+        (numbers.event + event, WHOLE, start[k], departure),
+        (sources, WHOLE, begin, stop),
+        tuple(np.array(others, np.int64).reshape(-1, 4).T),
+    )
+    return source, thread, np.maximum(begin, low), stop
+
+
+def _walk(device: DeviceEvents, host: Host, low: int, time: int, k: int) -> tuple[list[int], _Spans]:
+    """Walk back from ``time``, at the GPU event ``k`` or on the host, to ``low``.
 
     Returns:
-        (step, GPU event, time at which the walk came to it, the event that it waited for or −1, one after the other,
+        (GPU event, time at which the walk came to it, the event that it waited for or −1, one after the other,
         since there may be as many as GPU events; the other spans)
     """
-    context, events, others = numbers.context, list[int](), _Spans()
+    events, others, unknown = list[int](), _Spans(), SourceNumbers(host.context).unknown
     start, end, cause, crossed = (c.tolist() for c in (device.start, device.end, device.cause, device.crossed))
-    threads, extend = context.ops.thread, events.extend
-    for step, (low, time) in enumerate(pairwise(context.completions.tolist())):
-        k = _completing(context, device, step, time)
-        launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
-        jumped = -1  # when the walk came from the host to a GPU event
-        while time > low:
-            if k < 0:
-                thread, until = WHOLE, low
-                if launch != WHOLE:
-                    thread, until = int(threads[launch]), min(host.root_start(launch), time)
-                when, which = host.awaited(thread, time, jumped)
-                if which >= 0 and when > until:
-                    until, k, jumped = when, which, when
-                others.append((step, -1, thread, until, time))
-                time, launch = until, WHOLE
-                continue
-            before = device.waited_for(k) if crossed[k] else cause[k]
-            extend((step, k, time, before))
-            if before >= 0:
-                time = min(end[before], start[k])
-            elif (time := start[k]) > low:
-                launch = int(device.launch[k])
-                if launch >= 0:
-                    time = int(device.returned[k])
-                else:
-                    others.append((step, numbers.unknown, WHOLE, low, time))
-                    time = low
-            k = before
+    threads, extend = host.context.ops.thread, events.extend
+    launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
+    jumped = -1  # when the walk came from the host to a GPU event
+    while time > low:
+        if k < 0:
+            thread, until = WHOLE, low
+            if launch != WHOLE:
+                thread, until = int(threads[launch]), min(host.root_start(launch), time)
+            when, which = host.awaited(thread, time, jumped)
+            if which >= 0 and when > until:
+                until, k, jumped = when, which, when
+            others.append((ON_HOST, thread, until, time))
+            time, launch = until, WHOLE
+            continue
+        before = device.waited_for(k) if crossed[k] else cause[k]
+        extend((k, time, before))
+        if before >= 0:
+            time = min(end[before], start[k])
+        elif (time := start[k]) > low:
+            launch = int(device.launch[k])
+            if launch >= 0:
+                time = int(device.returned[k])
+            else:
+                others.append((unknown, WHOLE, low, time))
+                time = low
+        k = before
     return events, others
 
 
