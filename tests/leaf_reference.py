@@ -100,4 +100,4 @@ class LeafWalk(Walk):
         """(step, *key) → (ns on the path, ns of the step's work)."""
         times = self.path, self.all_time, self.instances
         found = {key for key in set().union(*times) if any(time[key] for time in times)}
-        return {key: (self.path[key], max(self.path[key], self.all_time[key])) for key in found}
+        return {key: (self.path[key], self.all_time[key]) for key in found}

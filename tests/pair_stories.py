@@ -393,8 +393,10 @@ STORIES = (
                 lambda t: t.first("loading data", -1, 1) and t.causes[0].delta_us < -50_000,
             ),
             (
-                "the GPU work that is now beside the host's is named",
-                lambda t: any("GPU work, less exposed" in label and us < -25_000 for label, us in t.exposures),
+                "the step gains what loading takes less, as the host limits it",
+                lambda t: (
+                    not t.exposures and t.causes[0].delta_us < 0.9 * (t.causes[0].test_us - t.causes[0].control_us)
+                ),
             ),
         ),
         never=(GPU_CAUSE, OTHER_PROGRAM),

@@ -235,4 +235,4 @@ def test_gpu_work_beside_how_busy_a_gpu_is_is_of_the_same_rank(tmp_path):
         for rank, launched_us in ((0, 100), (1, late_us)):
             gloo_rank(tmp_path / name, rank, 100, late_us + 300, launched_us)
     comparison = compare_sets(load(tmp_path / "even"), load(tmp_path / "late"))
-    assert answer_of(comparison).limits == "Limited by the host → the GPU; GPU busy 25 → 67 %"
+    assert answer_of(comparison).limits == "Limited by the host in even, by the GPU in late; GPU busy 25 → 67 %"

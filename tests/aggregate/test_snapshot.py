@@ -234,7 +234,7 @@ def test_a_snapshot_is_known_by_its_content_and_is_a_set_by_itself(tmp_path):
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        ("tracediff.snapshot/3", "a snapshot of version 3; this tracediff reads version 4"),
+        ("tracediff.snapshot/4", "a snapshot of version 4; this tracediff reads version 5"),
         ("tracediff.diff/1", "not a snapshot"),
         ("tracediff.snapshot/" + "9" * 5000, "not a snapshot"),
         (7, "damaged"),

@@ -65,8 +65,7 @@ def test_launches_that_begin_later_are_a_line_and_account_for_how_long_the_gpu_i
     comparison = compared(
         steps_of(tmp_path, "a", host, 30, late=0, count=4), steps_of(tmp_path, "b", host, 30, late=50, count=4)
     )
-    (cause,) = queued(comparison)
-    assert cause.delta_us == pytest.approx(longer, abs=1)
+    assert sum(cause.delta_us for cause in queued(comparison)) == pytest.approx(longer, abs=1)
 
 
 def test_a_wait_that_is_longer_than_the_other_step_is_no_exposure(tmp_path):
@@ -221,7 +220,7 @@ def streams_of(folder, name, *, overlap, optimizer, second=8):
             took = optimizer if i == 2 else 200
             stream = second if i == 1 and (overlap or second != 8) else 7
             out.append(kernel(operator[6:], start, took, number, stream=stream, grid=[8, 1, 1], block=[128, 1, 1]))
-        period = 40 + (200 if overlap else 400) + optimizer
+        period = 48 + (200 if overlap else 400) + optimizer  # a call returns some µs after what it waited for
         out += [op("aten::item", begin + 30, period - 30), call("cudaStreamSynchronize", begin + 31, period - 32)]
         out.append(step(s + 1, begin, period))
         begin += period

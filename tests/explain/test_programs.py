@@ -60,7 +60,7 @@ def modules_of(tmp_path, *sides):
 )
 def test_the_modules_that_differ_are_named_unless_all_do(tmp_path, widths, place):
     text = modules_of(tmp_path, model([64] * 12), model(widths))
-    assert text == (place and f"modules with other operators or sizes: only {place}")
+    assert text == (place and f"operators or sizes differ only in {place}")
 
 
 @pytest.mark.parametrize(("slow", "is_said"), [([5], True), ([4, 5, 6], False), (range(12), False)])

@@ -130,7 +130,7 @@ def test_a_difference_that_is_significant_is_no_variation(tmp_path):
     assert comparison.verdict.result == "slower"
     answer = answer_of(comparison)
     assert answer.because.startswith("Because of ")
-    assert not any("may be variation" in note for note in answer.notes)
+    assert not any("may vary as much" in note for note in answer.notes)
 
 
 def of_gpu(work, host):
@@ -531,7 +531,7 @@ def test_the_pace_of_the_same_calls_may_be_chance_whatever_the_gpu_does(tmp_path
         return [step(1, 0, host_us + 30), op("aten::relu", 0, host_us), *kernel_of_step]
 
     answer = answer_of(compared(tmp_path, {"before": side(1000, 10), "after": side(relu_us, 200)}))
-    assert any("may be variation from run to run" in note for note in answer.notes) == is_chance
+    assert any("may vary as much from run to run" in note for note in answer.notes) == is_chance
     assert ("ecause of " in answer.because) != is_chance
 
 

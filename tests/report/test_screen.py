@@ -40,9 +40,9 @@ def test_one_screen_with_the_explanation_on_top(control, test):
     assert lines[-1].startswith("Next: tracediff ")
     answers = ("Because of", "Mainly because of", "Partly because of", "Work that differs", "Largest changes")
     heads = [line for line in lines if line.startswith((*answers, "Why", "GPU work by", "Next"))]
-    assert [head.split()[0].rstrip(":") for head in heads[-3:]] == ["Why", "GPU", "Next"]
+    assert [head.split()[0].rstrip(":") for head in heads[1:]] in (["Why", "GPU", "Next"], ["Why", "Next"])
     assert heads[0].startswith(answers)
-    rows = lines[lines.index(heads[-2]) + 1 : -3]
+    rows = lines[lines.index(heads[-2]) + 1 : -3] if heads[-2].startswith("GPU") else []
     assert len({row.split("  ")[1] for row in rows}) == len(rows)  # no two rows look alike
 
 
@@ -50,9 +50,9 @@ def test_one_screen_with_the_explanation_on_top(control, test):
 @pytest.mark.parametrize(("control", "test"), PAIRS)
 def test_a_narrow_screen_cuts_names_and_no_numbers(control, test):
     lines = screen(control, test, env={"COLUMNS": "60"})
-    (why, work) = (next(k for k, line in enumerate(lines) if line.startswith(head)) for head in ("Why", "GPU work b"))
+    why = next(k for k, line in enumerate(lines) if line.startswith("Why"))
     assert not [line for line in lines[why:] if re.search(r"[\d,.]…( |$)", line)]
-    assert [line for line in lines[why:work] if line.startswith(("  critical path: ", "  path: ", "step"))]
+    assert [line for line in lines[why:] if line.startswith("step")]
     assert max(map(len, lines[:-1])) <= 60
 
 

@@ -92,6 +92,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
     steps_of_runs = np.array(counts)[:, None]
     path, total, count = amounts / steps_of_runs
     in_each = (in_steps_of == steps_of_runs).all(axis=0)
+    total = np.maximum(total, path)  # of steps together: a period may hold the end of one and the begin of the next
     return SetLeaves(list(index.numbers), path, total, count, counts, in_each, longest)
 
 

@@ -30,7 +30,7 @@ from tracediff.profile.model.profile import Accounts, Profile
 from tracediff.profile.model.selection import Selection
 from tracediff.write import write_bytes
 
-VERSION = 4
+VERSION = 5
 SCHEMA = f"tracediff.snapshot/{VERSION}"
 OF_VERSION = re.compile(r"tracediff\.snapshot/(\d{1,9})")
 MOST_BYTES = 256 << 20

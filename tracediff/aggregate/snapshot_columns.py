@@ -211,7 +211,6 @@ def _check_leaves(profile: Profile) -> None:
     """The leaves of a step add up to it."""
     leaves = profile.leaves
     require((leaves.name[leaves.category >= 0] >= 0).all(), "leaves.name: work without a name")
-    require((leaves.path_ns <= leaves.total_ns).all(), "leaves: more time on the path than in the period")
     require((leaves.longest_ns <= leaves.path_ns).all(), "leaves: an instance is longer than all together")
     path = sums(leaves.step, leaves.path_ns, len(profile.step_numbers))
     require((path == profile.periods).all(), "leaves: those of a step do not add up to it")

@@ -67,12 +67,14 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         varied = "" if shape else _largest(_examples(comparison))  # of calls with several sizes on a side
         example = f", such as {shape or f'{varied} and others'}" if shape or varied else ""
         before, after = map(float, parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1))
-        differing, known = f"in {percent(before + after)} of the {WORDS[label]}", percent(part)
-        basis = differing if percent(before + after) == known else f"{differing} (amounts known for {known})"
+        differing, known = f" in {percent(before + after)} of the {WORDS[label]}", percent(part)
+        basis = f"{differing} (amounts known for {known})"
+        if percent(before + after) == known:
+            basis = "" if known == percent(1) else differing
         amount, longer = how_much(exp(median), unit), multiple(after / before, "time")
         with_same = f", with {same}" if same else ""
-        text = f"the work differs {basis}: {comparison.test.label} does {amount} in {longer}{example}{with_same}"
-        how = f"{amount} where it differs" if before + after >= thresholds.MOSTLY else differing
+        text = f"the work differs{basis}: {comparison.test.label} does {amount} in {longer}{example}{with_same}"
+        how = f"{amount} where it differs" if before + after >= thresholds.MOSTLY else differing.strip()
         out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), f"{DIFFERENT_WORK} ({how})"))
     return out
 
@@ -91,12 +93,15 @@ def _is_outweighed(leaves: Leaves, label: str) -> bool:
 
 
 def other_sizes(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
-    """other-sizes: how much of the work has inputs of other sizes, though it is not known to be more or less work."""
+    """other-sizes: how much of the work has inputs of other sizes, though it is not known to be more or less work; of
+    little only where the calls are the ``same``.
+    """
     ns_of = _examples(comparison)
     part = ns_of.total() / max(sum(comparison.work.time), 1)
-    if part < thresholds.WORTH_A_LINE:
+    if not ns_of or (part < thresholds.WORTH_A_LINE and not same):
         return []
-    alike = " and ".join(filter(None, (same, "as much work" if does_as_much(leaves) else "")))
+    as_much = "as much work" if part >= thresholds.WORTH_A_LINE and does_as_much(leaves) else ""
+    alike = " and ".join(filter(None, (same, as_much)))
     setting, what = "on other sizes" if part >= thresholds.MOSTLY else "", _word(comparison)
     text = f"sizes differ in {percent(part)} of the {what}, such as {_largest(ns_of)}{alike and f', with {alike}'}"
     return [Fact(OTHER_SIZES, text, setting=setting)]

@@ -47,6 +47,7 @@ from tracediff.explain.facts import (
 )
 from tracediff.explain.leaves import GPU, HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.programs import (
+    EVERY,
     INNERMOST,
     OUTERMOST,
     ClassCalls,
@@ -60,6 +61,7 @@ from tracediff.explain.programs import (
     in_place,
     is_contained,
     is_mostly_contained,
+    is_operator,
     listed,
     loads_data,
     median_factor,
@@ -184,18 +186,26 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
 
 
 def _times_of_one_side(leaves: Leaves, trees: Trees, differing: Differing) -> dict[str, str]:
-    """Operator of one side only → `` (+1.2 ms total)``, with what it calls, where that is a difference of the step."""
-    us: dict[str, float] = defaultdict(float)
+    """Operator of one side only → `` (+1.2 ms total)`` of the calls that are ``differing``, with what they call, where
+    that is a difference of the step.
+    """
+    us: dict[tuple[str, str], float] = defaultdict(float)
     for tree, sign in zip(trees, (-1, 1), strict=True):
         around: list[set[str]] = []  # as the implementation of an operator may have its name
         for call in tree.calls:
             outer = around[call.parent] if call.parent >= 0 else set()
-            is_outer = call.kind == "op" and call.label not in outer
-            us[call.label] += sign * call.total / tree.denominator / 1000 if is_outer else 0.0
-            around.append(outer | {call.label} if is_outer else outer)
+            is_other = is_operator(call) and call.label not in outer
+            for which in (EVERY, *([] if outer else [OUTERMOST])) if is_other else ():
+                us[call.label, which] += sign * call.total / tree.denominator / 1000
+            around.append(outer | {call.label} if is_other else outer)
     least = thresholds.NO_DIFFERENCE * float(leaves.step_ns.max()) / 1000
-    large = [name for name, numbers in differing.items() if not all(numbers) and abs(us[name]) >= least]
-    return {name: f" ({leaves.step_unit.signed_text(us[name])} total)" for name in large}
+    outermost = [operators(tree, OUTERMOST) for tree in trees]
+    times = {
+        name: us[name, OUTERMOST if numbers == tuple(side.get(name, 0.0) for side in outermost) else EVERY]
+        for name, numbers in differing.items()
+        if not all(numbers)
+    }
+    return {name: f" ({leaves.step_unit.signed_text(us)} total)" for name, us in times.items() if abs(us) >= least}
 
 
 def _nothing_recorded(comparison: Comparison) -> list[Fact]:

@@ -305,8 +305,8 @@ def by_options(comparison: Comparison) -> str | None:
 
 
 def by_chance(comparison: Comparison) -> str | None:
-    """That what changed most is how fast the host makes the same calls, which may differ by chance; None if it is
-    otherwise, as where it launches more or less, or was tested.
+    """That what changed most is how fast the host makes the same calls, or does the same work, which may differ by
+    chance; None if it is otherwise, as where it launches more or less, or was tested.
     """
     gpu, verdict = comparison.gpu_time, comparison.verdict
     few = min(comparison.runs)
@@ -317,16 +317,17 @@ def by_chance(comparison: Comparison) -> str | None:
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
     first = next(iter(comparison.causes), None)
-    if first is not None and min(first.control_us, first.test_us) < thresholds.MOSTLY * max(
-        first.control_us, first.test_us
-    ):
-        return None  # what doubles, or is added, is no variation
     same_calls = first is not None and is_pace(first.chain) and _is_as_much(first)
-    if not same_gpu_work and not same_calls:
+    same_work = first is not None and first.chain[0] == OPERATORS and _is_as_much(first) and not is_other_work(first)
+    if same_work and any(fact.is_other_work or fact.code == UNIFORM for fact in comparison.facts):
         return None
-    same_work = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
+    both = (verdict.control_us, verdict.test_us) if same_work or first is None else (first.control_us, first.test_us)
+    if min(both) < thresholds.MOSTLY * max(both) or not (same_gpu_work or same_calls or same_work):
+        return None  # what doubles, or is added, is no variation
+    lead = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
     runs = "one run" if few == 1 else f"{few} runs"
-    return f"{same_work}with {runs} per side, the time of the host may vary as much from run to run"
+    what = "the same work" if same_work else "the host"
+    return f"{lead}with {runs} per side, the time of {what} may vary as much from run to run"
 
 
 def _is_as_much(cause: Cause) -> bool:

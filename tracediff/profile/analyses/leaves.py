@@ -138,7 +138,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
         step=step,
         **{name: column[leaf] for name, column in keys.items()},
         path_ns=path_ns[rows],
-        total_ns=np.maximum(total, path_ns)[rows],
+        total_ns=total[rows],
         count=count[rows],
         longest_ns=longest_ns[rows],
         longest_at=longest_at[rows],
