@@ -235,7 +235,7 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
         "_SingleProcessDataLoaderIter",
         "loading data",
         "69.4 → 0.8",
-        "−56.1",
+        "−66.3",
         "−56.2",
         "The states add up to the step: 0 ns unexplained",
         "steps 6–10 (warm-up: step 5)",

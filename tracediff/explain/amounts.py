@@ -38,6 +38,8 @@ Amounts = tuple[Sequence[float], str]
 Launching = list[tuple[Call, float, int]]
 """(innermost operator with shapes, its calls per step, ns of the work that it launches)."""
 
+CallShares = dict[tuple[str, str], float]
+"""(outermost operator, operator) → the part of its own time that is of calls which the other side makes, too."""
 HEAVY = ("gemm", "conv", "attention")
 """Families whose work is FLOPs, where the shapes are recorded."""
 NUMBER = late(r"\d+")
@@ -56,10 +58,10 @@ COUNTED = ("op", "call")
 """Kinds of host leaves whose amount is their number of calls; a wait is not work."""
 
 
-def with_calls_apart(leaves: Leaves) -> Leaves:
+def with_calls_apart(leaves: Leaves, shared: Pair[CallShares]) -> Leaves:
     """The same leaves, where operators on the host that one side calls more often are two: the calls that both sides
-    make, and the others, each with its part of the operator's time, and of the calls of the driver in it. What of these
-    one side alone calls in operators of both is by itself.
+    make, and the others, each with its part of the operator's time, and of the calls of the driver in it, which is
+    ``shared``, or as many of the calls. What of these one side alone calls in operators of both is by itself.
     """
     calls, is_call = _calls_of_operators(leaves), leaves.below(HOST, OPERATORS)
     of_both, is_driver = is_call & calls.all(axis=0), leaves.kinds == "call"
@@ -68,6 +70,11 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
     is_same = of_both & ~is_new
     part = np.divide(calls.min(axis=0), calls, out=np.ones_like(calls), where=is_same)
     more = np.flatnonzero((part < 1).any(axis=0))
+    time = part.copy()
+    for i in more.tolist():
+        key = str(leaves.chains[i][2]), display_name(leaves.ops[0][i] or leaves.ops[1][i])
+        for side in np.flatnonzero(part[:, i] < 1).tolist():
+            time[side, i] = shared[side].get(key, time[side, i])
     order = [*range(len(leaves)), *more.tolist()]
     labels = [*np.where(is_same, SHARED_CALLS, OTHER_CALLS).tolist(), *(OTHER_CALLS for _ in more)]
 
@@ -77,10 +84,10 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
             return HOST, CALLS, str(chain[-1]).split(" in ")[0], chain[-1]
         return (HOST, label, *chain[2:]) if is_call[i] else chain
 
-    part = np.append(part, 1 - part[:, more], axis=1)
-    runs = Pair(*(runs[:, order] * of_side for runs, of_side in zip(leaves.runs, part, strict=True)))
+    part, time = (np.append(share, 1 - share[:, more], axis=1) for share in (part, time))
+    runs = Pair(*(runs[:, order] * of_side for runs, of_side in zip(leaves.runs, time, strict=True)))
     columns = {name: getattr(leaves, name)[..., order] for name in COLUMNS}
-    columns |= {name: columns[name] * part for name in ("path", "total", "count")}
+    columns |= {name: columns[name] * share for name, share in (("path", time), ("total", time), ("count", part))}
     chains = [chain_of(i, label) for i, label in zip(order, labels, strict=True)]
     return replace(leaves, chains=chains, runs=runs, **columns)
 

@@ -51,7 +51,7 @@ from tracediff.explain.lines import (
     waits_for_ranks,
     what_happened,
 )
-from tracediff.explain.programs import Differing, calls_by_class, differing_calls, launching_operators
+from tracediff.explain.programs import Differing, calls_by_class, differing_calls, launching_operators, shared_calls
 from tracediff.explain.reasons import CauseReason, NodeWork, largest_parts, main_line, of_gap, of_single, reasons_of
 from tracediff.explain.repeated import Repeated, repeated_of
 from tracediff.explain.tree import SINGLE, Node, build, is_near_one, name_singles
@@ -230,7 +230,7 @@ def explain(
     repeated = repeated_of(comparison, classes if differing else Pair({}, {}))
     profiled = pair(leaves_of_sides, groups, sides, family_of, holders_of(comparison, repeated, classes))
     name_singles(profiled, leaves_of_sides)
-    profiled = with_calls_apart(profiled)
+    profiled = with_calls_apart(profiled, shared_calls(comparison.trees))
     vendors = [vendors_of(key.name for key in leaves.keys) for leaves in leaves_of_sides]
     same_vendor = vendors[0] == vendors[1]
     measure(profiled, groups, comparison.trees, same_vendor)

@@ -9,13 +9,16 @@ from math import fsum, isclose, log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.explain.amounts import HEAVY, Trees, flop_calls, nodes_around, work_within
+from tracediff.explain.amounts import HEAVY, CallShares, Trees, flop_calls, nodes_around, work_within
 from tracediff.explain.reasons import PLACES
 from tracediff.explain.tree import is_near_one
 from tracediff.formatting import counts, times, with_more
+from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import COMPILER
 from tracediff.profile.kernels.families import family_of
 from tracediff.profile.placement.scopes import BACKWARD, BACKWARD_OP, OTHER, PHASES
+
+Place = tuple[str, ...]
 
 
 def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
@@ -119,6 +122,38 @@ def in_parts(trees: Trees) -> str:
     is_all = not is_near_one(factor) and common(calls, factor) >= thresholds.SAME_PROGRAM
     more = f"{times(factor)} × as many" if factor > 1 else f"{times(1 / factor)} × fewer"
     return f"in {more} calls" if is_all else ""
+
+
+def shared_calls(trees: Trees) -> Pair[CallShares]:
+    """Of both sides: calls in modules of the same classes are paired first, then those that are left."""
+    calls = trees.map(_calls_at)
+    shares: Pair[CallShares] = Pair({}, {})
+    for key in calls[0].keys() & calls[1].keys():
+        places = [side[key] for side in calls]
+        both = {place: min(places[0][place][0], places[1][place][0]) for place in places[0].keys() & places[1].keys()}
+        left = [sum(number for number, _ in side.values()) - sum(both.values()) for side in places]
+        for share, side, unpaired in zip(shares, places, left, strict=True):
+            paired = {place: ns * both.get(place, 0) / number for place, (number, ns) in side.items() if number}
+            whole, ns = sum(ns for _, ns in side.values()), sum(paired.values())
+            rest = (whole - ns) * min(left) / unpaired if unpaired > 0 else 0.0
+            share[key] = (ns + rest) / whole if whole else 1.0
+    return shares
+
+
+def _calls_at(tree: CallTree) -> dict[tuple[str, str], dict[Place, tuple[float, float]]]:
+    """(outermost operator, operator) → what is around it, without ordinals → (calls, ns of its own) per step."""
+    out: dict[tuple[str, str], dict[Place, tuple[float, float]]] = defaultdict(dict)
+    around: list[tuple[Place, str]] = []
+    for call in tree.calls:
+        place, outermost = around[call.parent] if call.parent >= 0 else ((), "")
+        place = (*place, class_of(call.label))
+        if call.kind == "op":
+            outermost = outermost or call.display_name
+            number, ns = out[outermost, call.display_name].get(place, (0.0, 0.0))
+            both = number + call.count / tree.denominator, ns + call.self_ns / tree.denominator
+            out[outermost, call.display_name][place] = both
+        around.append((place, outermost))
+    return out
 
 
 Differing = dict[str, tuple[float, float]]

@@ -67,10 +67,10 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         varied = "" if shape else _largest(_examples(comparison))  # of calls with several sizes on a side
         example = f", such as {shape or f'{varied} and others'}" if shape or varied else ""
         before, after = map(float, parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1))
-        differing, known = f" in {percent(before + after)} of the {WORDS[label]}", percent(part)
-        basis = f"{differing} (amounts known for {known})"
-        if percent(before + after) == known:
-            basis = "" if known == percent(1) else differing
+        differing, whole = f" in {percent(before + after)} of the {WORDS[label]}", percent(part)
+        basis = f"{differing} (amounts known for {whole})"
+        if percent(before + after) == whole:
+            basis = "" if whole == percent(1) else differing
         amount, longer = how_much(exp(median), unit), multiple(after / before, "time")
         with_same = f", with {same}" if same else ""
         text = f"the work differs{basis}: {comparison.test.label} does {amount} in {longer}{example}{with_same}"

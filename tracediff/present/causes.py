@@ -219,11 +219,11 @@ def _with_wholes(
         )
         opposed_parts = (part for part in every if part.chain[0] == label and part.delta_us * moved < 0)
         against = max(opposed_parts, key=lambda part: part.size_us, default=None)
-        named = [f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED]]
+        texts = [f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED]]
         if against is not None and against.size_us > inner[: bounds.PARTS_NAMED][-1].size_us:
-            named.append(f"though {against.label} {unit.signed(against.delta_us)}")
+            texts.append(f"though {against.label} {unit.signed(against.delta_us)}")
         is_most = abs(change_us(inner[: bounds.PARTS_NAMED])) >= thresholds.MOSTLY * abs(change)
-        what = joined(how_many, f"{OF_WHICH if is_most else 'largest: '}{', '.join(named)}")
+        what = joined(how_many, f"{OF_WHICH if is_most else 'largest: '}{', '.join(texts)}")
         one = StepPart("host time" if label == HOST else label, change, what, (label,))
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -part.size_us)
     return parts
