@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
-from tracediff.arrays import Floats
+from tracediff.arrays import Bools, Floats
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.diff.views import kernels_of
-from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
+from tracediff.explain.leaves import HOST, QUEUE, WAITING, Chain, Leaves, largest_kernels, operator_of
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import is_near_one
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, time_unit, with_decimals_of, with_more
@@ -170,8 +170,23 @@ def hidden_host(leaves: Leaves) -> list[Fact]:
         return []
     unit = with_decimals_of(leaves.step_unit, max(before, after) / 1000)
     took = unit.plain(before / 1000), unit.plain(after / 1000)
-    text = f"host work without waiting {ARROW.join(took)} {unit.name}: the difference is off the critical path"
-    return [Fact(HIDDEN_HOST, text, *took)]
+    work = f"host work without waiting{_mostly(leaves, is_host)} {ARROW.join(took)} {unit.name}"
+    return [Fact(HIDDEN_HOST, f"{work}: the difference is off the critical path", *took)]
+
+
+def _mostly(leaves: Leaves, some: Bools) -> str:
+    """`` (mostly loading data)``: the deepest place in the tree that holds most of what ``some`` leaves change."""
+    change, name = leaves.total[1] - leaves.total[0], ""
+    whole, places = float(change[some].sum()), np.flatnonzero(some).tolist()
+    for depth in range(2, max(len(leaves.chains[i]) for i in places) + 1):
+        moved: dict[Chain, float] = defaultdict(float)
+        for i in places:
+            moved[leaves.chains[i][:depth]] += float(change[i])
+        largest = max(moved, key=lambda chain: moved[chain] / whole)
+        if moved[largest] / whole < thresholds.MOSTLY:
+            break
+        name = f" (mostly {largest[-1]})"
+    return name
 
 
 def is_hidden(changed: float, waited: float, whole: float) -> bool:
