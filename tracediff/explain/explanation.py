@@ -24,7 +24,7 @@ from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
 from tracediff.explain.exposure import Remainder, account, slack_of
 from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
-from tracediff.explain.held_work import holders_of
+from tracediff.explain.held_work import OPERATOR, holders_of
 from tracediff.explain.leaves import (
     GPU,
     NOT_RECORDED,
@@ -312,9 +312,14 @@ def _of_rank(sides: Pair[Side]) -> str:
 
 
 def _lacks_event(line: Line, leaves: Leaves) -> bool:
-    """Whether a line lacks single events of its own that take more than half of its time."""
+    """Whether a line lacks single events of its own that take more than half of its time, or that change visibly, of an
+    operator, whose change they would be part of.
+    """
     places = [i for i, single in leaves.single.items() if single.chain[: len(line.chain)] == line.chain]
-    return bool(leaves.total[:, places].sum() > thresholds.MOSTLY * line.node.total.sum())
+    times = leaves.total[:, places].sum(axis=1)
+    is_most = times.sum() > thresholds.MOSTLY * line.node.total.sum()
+    changes = abs(times[1] - times[0]) > thresholds.WORTH_A_LINE * abs(line.node.total @ (-1, 1))
+    return bool(is_most or (changes and OPERATOR in line.node.label and ARROW not in line.node.label))
 
 
 def whole_label(line: Line, kinds: Mapping[str, set[str]], *, lacks_event: bool) -> str:

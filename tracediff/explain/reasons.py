@@ -400,11 +400,15 @@ def _counts(work: NodeWork) -> CauseReason | None:
     if work.part(g for g in work.groups if g.level == "fusion") >= thresholds.MOSTLY:
         return None
     has_calls = all(g.ops for g in work.groups)
-    both = (g.counts if has_calls else g.count for g in work.groups)
-    number = total(both).map(lambda n: n / work.trees.control.denominator)
+    members = [[m for g in work.groups for m in g.members[side]] for side in (0, 1)]
+    has_kernels = all(any(m.category == KERNEL for m in side) for side in members)  # which copies and memsets belong to
+    events = Pair(*(sum(m.count for m in side if not has_kernels or m.category == KERNEL) for side in members))
+    both = total(g.counts for g in work.groups) if has_calls else events
+    number = both.map(lambda n: n / work.trees.control.denominator)
     if not all(number) or number.delta * total(g.time for g in work.groups).delta <= 0:
         return None
-    return CauseReason("count", counts_of(*number, "calls" if has_calls else _noun(work.groups)))
+    noun = "calls" if has_calls else "kernels" if has_kernels else _noun(work.groups)
+    return CauseReason("count", counts_of(*number, noun))
 
 
 def _phase(work: NodeWork) -> CauseReason | None:

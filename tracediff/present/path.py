@@ -252,8 +252,7 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[StepPart]:
         exposed = [StepPart(what, change, f"{IN_ALL}{', '.join(every)}", (both.label,))]
     elif more and less:
         nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
-        what = joined(*(path.parts[part.chain[0]].mostly for part in more))
-        exposed = [StepPart(" exposed in place of ".join(nouns), change, what)]
+        exposed = [StepPart(" exposed in place of ".join(nouns), change, "")]  # by what else changed, whatever it is of
     return [part for part in exposed if is_visible(part.delta_us, unit)]
 
 
