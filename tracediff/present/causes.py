@@ -321,6 +321,8 @@ def by_chance(comparison: Comparison) -> str | None:
     same_work = first is not None and first.chain[0] == OPERATORS and _is_as_much(first) and not is_other_work(first)
     if same_work and any(fact.is_other_work or fact.code == UNIFORM for fact in comparison.facts):
         return None
+    if same_work and any(fact.code == SAME_CALLS for fact in comparison.facts):
+        return "the same calls take another time: the machine (load, clocks, threads) or a library rather than the program"
     both = (verdict.control_us, verdict.test_us) if same_work or first is None else (first.control_us, first.test_us)
     if min(both) < thresholds.MOSTLY * max(both) or not (same_gpu_work or same_calls or same_work):
         return None  # what doubles, or is added, is no variation

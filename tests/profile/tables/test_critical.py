@@ -209,6 +209,24 @@ def test_a_host_that_runs_ahead_is_on_no_path(tmp_path):
         assert path_of(tmp_path, events, position) == {("gpu_compute", "gemm"): 50}
 
 
+def test_a_host_that_limits_each_step_is_all_of_the_path_though_the_gpu_ends_later(tmp_path):
+    """Steps of 100 µs, in which the host loads for 60, then launches 50 µs of work, for which the next one does not
+    wait. Of the last one only what the GPU works after the host is left to it.
+    """
+    events = []
+    for n in range(4):
+        begin = 100 * n
+        events += [step(n, begin, 100), annotation("load", begin, 60)]
+        events += launch("gemm", begin + 60, 39, n + 1, begin + 99, 50)
+    for position in (1, 2):
+        path = path_of(tmp_path, events, position)
+        assert sum(path.values()) == 100
+        assert not [kind for kind, _ in path if kind.startswith("gpu")]
+        assert path["python", "load"] == 60
+    last = path_of(tmp_path, events, 3)
+    assert (last["gpu_compute", "gemm"], last["python", "load"]) == (49, 60 - 49)
+
+
 def test_work_launched_by_an_earlier_step_counts_where_it_runs(tmp_path):
     events = [
         step(1, 0, 20),
