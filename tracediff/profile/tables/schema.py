@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff.arrays import AnyArray, Int64, combined, grouped, numbered_texts
-from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
 
 UNITS = ("count", "ns", "bytes", "flop")
@@ -87,10 +86,6 @@ class TableSchema(Titled, frozen=True):
     rates: tuple[Rate, ...] = ()
     arguments: tuple[str, ...] = ()
     labels: dict[str, Callable[[str], str]] = {}
-
-
-FileTable = tuple[TableSchema, Callable[[Context], TableRows]]
-"""A table of a file: its schema, and what builds it."""
 
 
 def summed(step: Int64, keys: Sequence[Key], columns: Sequence[Amounts]) -> TableRows:
