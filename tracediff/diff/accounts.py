@@ -12,7 +12,8 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
-from tracediff.diff.groups import Member, WorkTime
+from tracediff.diff.groups import WorkTime
+from tracediff.diff.matching.items import Item
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import call_names, moved_lines
 from tracediff.pair import NONE, Amounts, Pair, Timed, total
@@ -109,7 +110,7 @@ class GpuTime(WorkTime, frozen=True):
         return Pair(*shares) if len(shares) == 2 else None
 
 
-def tensor_core_share(members: Iterable[Member]) -> float | None:
+def tensor_core_share(members: Iterable[Item]) -> float | None:
     """The least fraction of kernel time on tensor cores (MFMA on AMD) by the kernels' names; None without kernels."""
     kernels = [m for m in members if m.category == KERNEL]
     time = sum(m.ns for m in kernels)

@@ -246,16 +246,16 @@ def _with_lines(tree: CallTree, items: Sequence[Item]) -> Iterator[tuple[str | N
     """(the line that it runs for, what is below it, work, host and count) of each operator and of the
     kernels below it.
     """
-    line_of_work = {id(item.work): item.line for item in items}
+    line_of_work = {item.key: item.line for item in items}
     lines = [call.line for call in tree.calls]
     for work in tree.work:
         if work.node >= 0:
-            lines[work.node] = lines[work.node] or line_of_work.get(id(work))
+            lines[work.node] = lines[work.node] or line_of_work.get(work.key)
     for line, call in zip(lines, tree.calls, strict=True):
         if call.kind == "op":
             yield line, (("op", display_name(call.name)),), (0, call.self_ns, call.count)
     for work in tree.work:
-        line = line_of_work.get(id(work)) or (lines[work.node] if work.node >= 0 else None)
+        line = line_of_work.get(work.key) or (lines[work.node] if work.node >= 0 else None)
         around, ns = tree.op(work.node), work.ns
         op: Names = (("op", display_name(around)),) if around is not None else ()
         if work.category == "cpu_op":

@@ -4,7 +4,6 @@ work as one row for an operator with its kernels on both sides.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -15,8 +14,8 @@ from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.arrays import group_by, shared_value
-from tracediff.diff.groups import Group, Member, WorkTime
-from tracediff.diff.matching.items import Item, PlacedWork
+from tracediff.diff.groups import Group, WorkTime
+from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, joined, once, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
@@ -107,14 +106,14 @@ class Modules(Struct, frozen=True):
     depth: int | None = None
     instances: bool = False
 
-    def __call__(self, member: PlacedWork) -> str:
+    def __call__(self, member: Item) -> str:
         """The name under which the work of ``member`` is summed."""
         path = outermost(member.module or UNKNOWN, self.depth)
         return path if self.instances else every_instance(path)
 
 
 ALL_MODULES = Modules()
-VIEWS: dict[str, Callable[[Member | Item], str]] = {
+VIEWS: dict[str, Callable[[Item], str]] = {
     "family": lambda m: m.family,
     "phase": lambda m: m.phase,
     "module": ALL_MODULES,
@@ -174,7 +173,7 @@ def by_operator(work: WorkTime) -> list[Sum]:
     return _sums(chain.from_iterable(map(operators, work.groups)))
 
 
-def operators(group: Group) -> Iterator[tuple[int, str, Member]]:
+def operators(group: Group) -> Iterator[tuple[int, str, Item]]:
     """(side, operator, member) of the members of ``group``."""
     successors = _successors(group)
     for side, members in enumerate(group.members):
@@ -206,12 +205,12 @@ def kernels_of(family: str) -> str:
     return f"{family} kernels"
 
 
-def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:
+def summed_by(work: WorkTime, key: Callable[[Item], str]) -> list[Sum]:
     """All of ``work`` by the name that ``key`` gives, the largest change first; the lines add up to the account."""
     return _sums((side, key(member), member) for side, member in work.members())
 
 
-def _sums(parts: Iterable[tuple[int, str, Member | Item]]) -> list[Sum]:
+def _sums(parts: Iterable[tuple[int, str, Item]]) -> list[Sum]:
     """Work as (side, name, work), with equal names as one line."""
     sums = side_sums((name, side, (work.ns, work.count)) for side, name, work in parts)
     return sorted_sums(Sum(*both, name=name) for name, both in sums.items())
@@ -325,7 +324,7 @@ def one_group(groups: Sequence[Group]) -> Group:
     if len(groups) == 1:
         return groups[0]
     ops = [g.ops for g in groups if g.ops]
-    return dataclasses.replace(
+    return replace(
         groups[0],
         ops=total(ops) if len(ops) == len(groups) else None,
         items=Pair(*(tuple(_of_every_instance(chain(*side))) for side in zip(*(g.items for g in groups), strict=True))),
@@ -344,7 +343,7 @@ def _key(group: Group) -> tuple[object, ...]:
     return _operator(group), group.shapes, every_instance(group.module or ""), kernels
 
 
-def _kernels(members: Iterable[Member]) -> tuple[str, ...]:
+def _kernels(members: Iterable[Item]) -> tuple[str, ...]:
     """Match names of GPU work, the longest time first."""
     times: dict[str, int] = defaultdict(int)
     for member in members:
@@ -363,7 +362,7 @@ def _before_and_after(both: Iterable[str]) -> str:
     return once(filter(None, both))
 
 
-def operators_of(both: Pair[tuple[Member, ...]]) -> tuple[str, str]:
+def operators_of(both: Pair[tuple[Item, ...]]) -> tuple[str, str]:
     """The first operator of each side that the other has not, and how many more there are; of both sides where one has
     no other. Empty of GPU work that none launched.
     """

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.diff.comparison import OPERATOR, Comparison
-from tracediff.diff.groups import Group, Member
-from tracediff.diff.matching.items import LEVELS
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import LEVELS, Item
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.views import WorkChange
@@ -317,7 +317,7 @@ class MemberOf(NamedTuple):
     """A member of a group, and its side."""
 
     side: str
-    member: Member
+    member: Item
 
 
 def members(group: Group) -> Pair[list[MemberOf]]:

@@ -77,7 +77,7 @@ def _are_comparable(sides: Sides) -> bool:
 
 def _operator(item: Item) -> Hashable:
     """What launched it, or the work itself; a copy is other work than a kernel, or than a copy the other way."""
-    return item.name if item.work.category == MEMCPY else item.work.category, match_name(item.op or item.work.name)
+    return item.match_name if item.category == MEMCPY else item.category, match_name(item.op or item.name)
 
 
 def by_operator(leftover: Leftover, trees: Pair[CallTree], pairing: Pairing) -> list[Match]:
@@ -118,7 +118,7 @@ def _of_calls(trees: Pair[CallTree], shared: Pair[int], sides: Sides) -> list[Ma
     counts: list[Counter[Hashable]] = [Counter(), Counter()]
     for of_name, items in zip(counts, sides, strict=True):
         for item in items:
-            of_name[item.match] += item.work.count
+            of_name[item.match] += item.count
     both = counts[0].keys() & counts[1].keys()
     alone = sides.map(lambda items: [item for item in items if item.match not in both])
     if all(alone) or not both or any(counts[0][name] * calls[1] != counts[1][name] * calls[0] for name in both):

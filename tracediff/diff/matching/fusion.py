@@ -28,10 +28,10 @@ def by_fusion(leftover: Leftover, matches: list[Match], trees: Pair[CallTree]) -
     """Groups of fused kernels with the operators they compute, phase by phase."""
     fusions: list[Match] = []
     for phase, (a, b) in leftover.by_phase():
-        both = {i.name for i in a if i.fused} & {
-            i.name for i in b if i.fused
+        both = {i.match_name for i in a if i.fused} & {
+            i.match_name for i in b if i.fused
         }  # their partners are each other, which other levels find
-        a, b = ([i for i in items if i.name not in both] for items in (a, b))
+        a, b = ([i for i in items if i.match_name not in both] for items in (a, b))
         if a and b and any(i.fused for i in (*a, *b)):
             fusions += _in_phase(a, b, [m.items for m in matches if m.items[0][0].phase == phase], trees)
     return fusions
@@ -73,20 +73,20 @@ def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, joi
     """
     chains = [list(_lists(item, tree)) for item in items] if kernels else []
     computing = _computing(kernels, {op for chain in chains for op in chain})
-    names = {k.name for k in kernels}
+    names = {k.match_name for k in kernels}
     owner: dict[str, Item] = {}
     joined_ops: set[tuple[str, str]] = set()
     for item, chain in zip(items, chains, strict=False):
-        own_name = item.name if item.name in names else ""
+        own_name = item.match_name if item.match_name in names else ""
         for op in chain:
-            first = next((k for k in computing.get(op, ()) if k.name != item.name), None)
+            first = next((k for k in computing.get(op, ()) if k.match_name != item.match_name), None)
             if first is None:
                 continue
             joined.join(id(item), id(owner.setdefault(op, first)))
             if not VIEWS.match(op) and (op, own_name) not in joined_ops:
                 joined_ops.add((op, own_name))
                 for kernel in computing[op]:
-                    if kernel.name != own_name:
+                    if kernel.match_name != own_name:
                         joined.join(id(kernel), id(first))
             break
 
@@ -117,7 +117,7 @@ def _lists(item: Item, tree: CallTree) -> Iterable[str]:
     """Base names that a fused kernel's list may have for ``item``: its operators from the innermost outwards, those
     that move data first.
     """
-    chain, node = [base_name(item.name)] if item.op is None or item.name == item.op else [], item.node
+    chain, node = [base_name(item.match_name)] if item.op is None or item.match_name == item.op else [], item.node
     while node >= 0 and tree.calls[node].kind == "op":
         chain.append(base_name(tree.calls[node].name))
         node = tree.calls[node].parent
