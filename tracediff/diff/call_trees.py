@@ -33,13 +33,13 @@ class MergedCall(Struct, kw_only=True):
     Attributes:
         parent: position of the node above, −1 for a phase. depth: 0 for a phase.
         calls: NO_CALL on a side that does not make it.
-        work: GPU time (without a GPU self time of operators) of everything below.
+        time: GPU time (without a GPU self time of operators) of everything below.
     """
 
     parent: int
     depth: int
     calls: Pair[Call]
-    work: Pair[int] = NONE
+    time: Pair[int] = NONE
 
     @property
     def call(self) -> Call:
@@ -120,7 +120,7 @@ def _add_work(nodes: list[MergedCall], positions: Positions, trees: Pair[CallTre
         for work in tree.work:
             here = positions[which].get(work.node, -1)
             while here >= 0:
-                nodes[here].work = nodes[here].work.plus(which, work.ns)
+                nodes[here].time = nodes[here].time.plus(which, work.ns)
                 here = nodes[here].parent
 
 

@@ -15,7 +15,19 @@ from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
 from tracediff.pair import SIDES
-from tracediff.present.columns import CSV, GROUPS, MEMBERS, NUMBERS, OPS, STATES, RowSchema, Scaled, members
+from tracediff.present.columns import (
+    CSV,
+    GROUPS,
+    MEMBERS,
+    NUMBERS,
+    OPS,
+    STATES,
+    RowColumn,
+    RowSchema,
+    Scaled,
+    both_sides,
+    members,
+)
 from tracediff.present.tables import table_columns
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.escape import csv_cell
@@ -57,21 +69,24 @@ def health(comparison: Comparison) -> OutputTable:
     return OutputTable(("side", "code", "message", "count"), rows)
 
 
+TREE = RowSchema(
+    (
+        RowColumn("parent", "number of the row of the call around it, −1 of a phase"),
+        RowColumn("depth", "0 of a phase"),
+        RowColumn("kind", "phase, annotation, module or op", "call.kind"),
+        RowColumn("name", "name for people", "call.display_name"),
+        RowColumn("shapes", "shapes of its inputs; empty where unknown", "call.shapes"),
+        RowColumn("side", "which side makes it: both, control or test"),
+        *NUMBERS[:2],
+        *both_sides("*_host_us", "duration on the host, µs per step", "host.*"),
+        *NUMBERS[2:],
+    )
+)
+
+
 def tree(comparison: Comparison) -> OutputTable:
     """The merged call tree; row k is the call that `parent` numbers k."""
-    us, number = comparison.us, comparison.number
-    call = ("parent", "depth", "kind", "name", "shapes", "side")
-    rows = [
-        (
-            *(node.parent, node.depth, node.call.kind, node.call.display_name, node.call.shapes, node.side),
-            *node.count.map(number),
-            *node.host.map(us),
-            *(*node.work.map(us), us(node.work.delta)),
-        )
-        for node in merge_calls(comparison.trees, comparison.pairing)[0]
-    ]
-    counts, times = ([column.name for column in columns] for columns in (NUMBERS[:2], NUMBERS[2:]))
-    return OutputTable((*call, *counts, "control_host_us", "test_host_us", *times), rows)
+    return output_table(TREE, CSV, comparison, merge_calls(comparison.trees, comparison.pairing)[0])
 
 
 def steps(comparison: Comparison) -> OutputTable:
