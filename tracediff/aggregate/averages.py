@@ -6,8 +6,6 @@ of means are not integers, so every average is a numerator in 1/denominator nano
 where it is shown.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import lcm

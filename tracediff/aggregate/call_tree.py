@@ -1,7 +1,5 @@
 """The call tree of a set: the trees of its files merged, with averages per step as numerators over one denominator."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

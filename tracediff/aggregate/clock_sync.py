@@ -1,7 +1,5 @@
 """The clocks of ranks against each other, from the ends of collectives that no rank can leave before all have come."""
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 
 import numpy as np

@@ -2,8 +2,6 @@
 clocks are apart.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from math import lcm

@@ -4,8 +4,6 @@ of the step's sum, in µs.
 Of several ranks it is the mean of their medians.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Snapshots: a `TraceSet` as one file of KB, to be compared with instead of its traces (docs/snapshots.md)."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

@@ -2,8 +2,6 @@
 comparison is made of two of them, an analysis of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from statistics import median_low
 from typing import NamedTuple

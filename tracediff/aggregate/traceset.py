@@ -2,8 +2,6 @@
 tables have the same rows are added up row by row, so that what follows costs as much as for one file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Generic, TypeVar
 

@@ -2,8 +2,6 @@
 kernels (every GPU event in one group); and further tables, row by row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from statistics import median

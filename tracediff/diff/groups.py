@@ -1,7 +1,5 @@
 """Groups of work on both sides: every piece of work in exactly one."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction

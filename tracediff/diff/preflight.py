@@ -1,7 +1,5 @@
 """The preflight: whether two sets are comparable (docs/preflight.md), and whether they computed the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

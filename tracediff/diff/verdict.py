@@ -2,8 +2,6 @@
 times measured without the profiler contradict it, they are what counts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import median

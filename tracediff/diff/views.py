@@ -2,8 +2,6 @@
 work as one row for an operator with its kernels on both sides.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """``tracediff explain``: how the work of one name was matched, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from glob import escape

@@ -2,8 +2,6 @@
 launches to GPU events.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

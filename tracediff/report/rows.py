@@ -2,8 +2,6 @@
 stacks, one line per path of calls.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Sequence

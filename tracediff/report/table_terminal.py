@@ -1,7 +1,5 @@
 """Tables in a terminal: any, and that of changes by work; and how a screen is printed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence

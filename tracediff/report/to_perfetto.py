@@ -2,8 +2,6 @@
 (docs/perfetto.md).
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """`Comparison` → a terminal screen."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache, partial

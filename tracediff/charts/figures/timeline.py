@@ -1,7 +1,5 @@
 """When work ran: one step of each side with its streams and threads, spans of a name in it, its time by step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 

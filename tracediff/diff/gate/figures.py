@@ -1,7 +1,5 @@
 """Figures: the numbers of a comparison to which a limit applies, and how many runs per side would decide it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """The gate: the result of each limit, and of the whole check."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from datetime import date

@@ -2,8 +2,6 @@
 and reading both from `tracediff.toml`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from datetime import date

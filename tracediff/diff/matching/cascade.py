@@ -1,7 +1,5 @@
 """The cascade: level by level, what is left of both sides is matched, until every item is in exactly one group."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 from itertools import chain

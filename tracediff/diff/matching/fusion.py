@@ -5,8 +5,6 @@ same two anchors an operator belongs to the first fused kernel of the other side
 group with another that lists one of the same operators.
 """
 
-from __future__ import annotations
-
 import json
 from bisect import bisect_right
 from collections import defaultdict

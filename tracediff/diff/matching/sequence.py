@@ -8,8 +8,6 @@ names agree. What then lies between the same two pairs is grouped by family, and
 joins it: the parts that it was split into.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable
 from itertools import chain

@@ -1,7 +1,5 @@
 """How alike two pieces of work are that no operator distinguishes: names, fused operators, families, times, grids."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice

@@ -5,8 +5,6 @@ two degrees of freedom, and Benjamini–Hochberg over all that were tested. A fr
 common: it flags something in 22–44 % of comparisons of equal runs.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

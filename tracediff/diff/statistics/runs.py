@@ -2,8 +2,6 @@
 is computed with the standard library: scipy.special takes as long to import as all else.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Compression is recognised by the first bytes, never by the name. A file is read 
 whatever is written to it meanwhile; a URL, to its end.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

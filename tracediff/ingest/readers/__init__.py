@@ -2,8 +2,6 @@
 imported for such files only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """`TraceBuilder`: events of a format that has columns already → a `Trace`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

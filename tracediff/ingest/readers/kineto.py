@@ -1,7 +1,5 @@
 """Kineto's JSON, as torch.profiler writes it."""
 
-from __future__ import annotations
-
 import gc
 import re
 from collections.abc import Iterator

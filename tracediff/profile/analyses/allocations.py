@@ -1,7 +1,5 @@
 """Memory allocations from ``[memory]`` events: the bytes allocated on each device over time, and the single blocks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

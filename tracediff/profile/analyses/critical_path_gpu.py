@@ -2,8 +2,6 @@
 (docs/tables/critical.md).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cached_property

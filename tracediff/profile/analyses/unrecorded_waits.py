@@ -1,7 +1,5 @@
 """When the host waits for the GPU although no call says so, as where Python polls an event."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tracediff import thresholds

@@ -1,7 +1,5 @@
 """`Context`: the events of one file, joined and nested, from which its tables and timelines are built."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

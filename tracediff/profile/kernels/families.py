@@ -2,8 +2,6 @@
 runs on matrix units (NVIDIA's tensor cores, AMD's MFMA), as far as its name says (docs/families.md).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

@@ -2,8 +2,6 @@
 checks a column, and how tables of several files are added up, follow from it.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Literal, TypeVar, get_type_hints
 

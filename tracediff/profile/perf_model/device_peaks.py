@@ -5,8 +5,6 @@ MFMA; there a float32 product runs in TF32 on NVIDIA and in float32 on AMD. Figu
 vendor names; a card that clocks higher can exceed them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import lru_cache

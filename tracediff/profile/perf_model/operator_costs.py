@@ -6,8 +6,6 @@ Causal attention counts what its mask leaves. The counts are of the definition: 
 and may seem faster than the device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any

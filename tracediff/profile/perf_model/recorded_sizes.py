@@ -2,8 +2,6 @@
 message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import prod
 from typing import Any

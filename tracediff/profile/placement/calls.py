@@ -5,8 +5,6 @@ the third in step 6. Wrappers (compiled regions, autograd's nodes) have no node 
 operator that launched them, or below the scope if no operator did (graph replays).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """GPU events, joined to the runtime or driver call that launched each, and through it to a step."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tracediff.arrays import MISSING, Int64, distinct, last_equal, sorted_by, values_at

@@ -2,8 +2,6 @@
 code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import numpy as np

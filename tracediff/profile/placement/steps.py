@@ -1,7 +1,5 @@
 """Steps: their host windows, which events belong to them, their completions and periods (docs/concepts.md)."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -3,8 +3,6 @@ function that builds it for a file or for all files of a set (those over ranks).
 both are in one module and bear its name: the schema ``GAPS``, and ``gaps_rows``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from importlib import import_module
 from types import ModuleType

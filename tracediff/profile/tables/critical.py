@@ -1,7 +1,5 @@
 """Critical path: the operators, calls and kernels that each step waits for (docs/tables/critical.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -2,8 +2,6 @@
 move, and how much ranks communicate.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from itertools import pairwise

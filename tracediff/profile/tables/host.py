@@ -1,7 +1,5 @@
 """Tables of the host: what it does while no GPU works, data loading, synchronisations, Python functions, modules."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Rates: the FLOPs and bytes of operators, their throughput and the share of the device's peak."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

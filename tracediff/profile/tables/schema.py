@@ -3,8 +3,6 @@ tables over ranks, which `tracediff.aggregate.collective_skew` builds from the c
 together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
