@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import Alike, Weighted, alike, in_steps
 from tracediff.arrays import MISSING, Int64, combined, group_by, least, sorted_by, sums, tuples
+from tracediff.frozen import Frozen
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -55,7 +56,7 @@ class Call(Struct):
         return display_name(self.name) if self.kind == "op" else self.label
 
 
-class Occurrence(Struct, frozen=True, order=True):
+class Occurrence(Frozen, order=True):
     """One event.
 
     Attributes:
@@ -95,13 +96,13 @@ class Work(Struct):
         return self.node, self.category, self.name, self.launch_shape, self.ordinal
 
 
-class Averaged(Struct, frozen=True):
+class Averaged(Frozen):
     """Averages per step of a set: numerators in 1/denominator ns, events or bytes."""
 
     denominator: int
 
 
-class CallTree(Averaged, frozen=True):
+class CallTree(Averaged):
     """Calls, parents before children, and the work that hangs below them.
 
     Attributes:

@@ -3,13 +3,13 @@
 from heapq import heappop, heappush
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import Int64, changes, combined
+from tracediff.frozen import Frozen
 
 
-class Clocks(Struct, frozen=True):
+class Clocks(Frozen):
     """By position of the rank, r of them.
 
     Attributes:

@@ -20,6 +20,7 @@ from tracediff.aggregate.snapshot_columns import (
 )
 from tracediff.aggregate.traceset import Recorded, Run, TraceSet
 from tracediff.errors import TracediffError
+from tracediff.frozen import Frozen
 from tracediff.ingest.files.source import TraceFile, open_trace
 from tracediff.ingest.manifest import Manifest, RunFacts, TorchLog
 from tracediff.ingest.model.health import Note, Notes, less
@@ -39,13 +40,13 @@ AGAIN = "create it again with `tracediff snapshot`"
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 
 
-class Header(msgspec.Struct, frozen=True):
+class Header(Frozen):
     """What every version of a snapshot has."""
 
     schema: str
 
 
-class Snapshot(Header, frozen=True, omit_defaults=True):
+class Snapshot(Header, omit_defaults=True):
     """What the file holds.
 
     Attributes:

@@ -7,13 +7,13 @@ from itertools import chain
 from statistics import median
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
 from tracediff.diff.groups import WorkTime
 from tracediff.diff.matching.items import Item
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import call_names, moved_lines
+from tracediff.frozen import Frozen
 from tracediff.pair import NONE, Amounts, Pair, Timed, total
 from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.families import uses_tensor_cores
@@ -21,7 +21,7 @@ from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
 
 
-class State(Timed, Struct, frozen=True):
+class State(Timed, Frozen):
     """One state's time per step, numerators in 1/scale ns, and the significance of its change."""
 
     name: str
@@ -29,7 +29,7 @@ class State(Timed, Struct, frozen=True):
     significance: Significance = UNTESTED
 
 
-class StepTime(Struct, frozen=True):
+class StepTime(Frozen):
     """Mean period per step and its states on both sides; numerators in 1/scale ns.
 
     Attributes:
@@ -87,7 +87,7 @@ def _medians(average: StepAverage, state: str) -> list[float]:
     ]
 
 
-class GpuTime(WorkTime, frozen=True):
+class GpuTime(WorkTime):
     """GPU time per step on both sides; numerators over scale.
 
     Attributes:
@@ -126,7 +126,7 @@ def compare_gpu_time(work: WorkTime, kernels: Pair[KernelAverage], scale: int) -
     )
 
 
-class TableDiff(Struct, frozen=True):
+class TableDiff(Frozen):
     """A table on both sides.
 
     Attributes:

@@ -21,6 +21,7 @@ from tracediff.arrays import AnyArray
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item
 from tracediff.diff.views import UNKNOWN, moved_lines
+from tracediff.frozen import Frozen
 from tracediff.pair import NONE, SIDES, Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
@@ -144,7 +145,7 @@ CALL_UNKNOWN = "(call unknown)"
 INSTANCE = late(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
 
 
-class Frame(Struct, frozen=True, kw_only=True):
+class Frame(Frozen, kw_only=True):
     """One box, with amounts that its children do not have; numerators over the comparison's scale.
 
     Attributes:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -16,6 +15,7 @@ from tracediff.diff.groups import Group, WorkTime
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, joined, once, with_more
+from tracediff.frozen import Frozen
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import Amounts, Pair, Timed, side_sums, total
 from tracediff.patterns import late
@@ -87,13 +87,13 @@ def call_names(names: Iterable[str]) -> dict[str, str]:
 UNKNOWN = "(unknown)"
 
 
-class Sum(Amounts, frozen=True, kw_only=True):
+class Sum(Amounts, kw_only=True):
     """One line of a view."""
 
     name: str
 
 
-class Modules(Struct, frozen=True):
+class Modules(Frozen):
     """How modules are summed.
 
     Attributes:
@@ -231,7 +231,7 @@ def sorted_sums(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 
-class WorkChange(Timed, Struct, frozen=True, dict=True):
+class WorkChange(Timed, Frozen, dict=True):
     """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
 
     Attributes:

@@ -7,11 +7,10 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
+from tracediff.frozen import Frozen
 from tracediff.pair import SIDES
 from tracediff.present.columns import (
     CSV,
@@ -33,7 +32,7 @@ from tracediff.report.json_types import Row
 from tracediff.report.to_json import tables_of
 
 
-class OutputTable(Struct, frozen=True):
+class OutputTable(Frozen):
     """A table. Attributes: columns: their names. values: of each row."""
 
     columns: tuple[str, ...]

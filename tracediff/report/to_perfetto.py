@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import __version__, bounds
 from tracediff.aggregate.averages import TypicalStep
@@ -17,6 +16,7 @@ from tracediff.arrays import tuples
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import ARROW, plural
+from tracediff.frozen import Frozen
 from tracediff.pair import SIDES
 from tracediff.present.explanation_lines import INNER, explanation_table, sentence
 from tracediff.profile.events.step_states import state_label
@@ -43,7 +43,7 @@ STATE_ROW = 0
 """The row of states in a timeline."""
 
 
-class MergedTrace(Struct, frozen=True):
+class MergedTrace(Frozen):
     """One trace of two steps.
 
     Attributes:

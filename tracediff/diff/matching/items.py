@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.arrays import shared_value
 from tracediff.formatting import joined
+from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import CompiledGraph, CompiledKernel, Manifest, TorchLog
 from tracediff.ingest.model.names import as_one
 from tracediff.pair import Pair
@@ -33,7 +34,7 @@ VIEWS = late(
 PHASE_OF = {"inference": "forward"}
 
 
-class KernelOrigin(Struct, frozen=True):
+class KernelOrigin(Frozen):
     """What one kernel computes: base names of the original operators (``native_layer_norm``; empty where unknown), the
     module that holds them all, None where none does, and their lines of code, None where unknown.
     """

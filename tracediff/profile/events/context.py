@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from tracediff.arrays import Int64
+from tracediff.frozen import Frozen
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.step_states import StepAccount, step_account
@@ -18,7 +18,7 @@ from tracediff.profile.placement.scopes import collective_waits
 from tracediff.profile.placement.steps import Steps, find_steps
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class Placed(Frozen, kw_only=True):
     """The events of one file with steps, launches and lanes; see the classes of its fields.
 
     Attributes:
@@ -40,7 +40,7 @@ class Placed(Struct, frozen=True, kw_only=True):
         return self.lanes.ops
 
 
-class Context(Placed, frozen=True, kw_only=True):
+class Context(Placed, kw_only=True):
     """The same with states and calls.
 
     Attributes:

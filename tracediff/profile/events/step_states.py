@@ -7,7 +7,6 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.arrays import (
     BARE,
@@ -23,6 +22,7 @@ from tracediff.arrays import (
     stacked,
     sums,
 )
+from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.model.profile import Grid, Owned
@@ -53,7 +53,7 @@ BUSY_STATES = STATES[:3]
 NO_OWNER = -1
 
 
-class StepAccount(Struct, frozen=True):
+class StepAccount(Frozen):
     """The division of each step's period into states.
 
     Attributes:

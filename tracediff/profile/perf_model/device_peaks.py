@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from msgspec import Struct
+from tracediff.frozen import Frozen
 
 
-class DevicePeaks(Struct, frozen=True):
+class DevicePeaks(Frozen):
     """A known device.
 
     Attributes:

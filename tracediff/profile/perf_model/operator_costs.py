@@ -11,9 +11,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
+from tracediff.frozen import Frozen
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.recorded_sizes import Dims, Inputs, Tensor, times
@@ -25,7 +25,7 @@ Outputs = Mapping[tuple[Dims, Dims], Dims]
 """(input, weight) → output of convolutions, where backward calls record it."""
 
 
-class OperatorWork(Struct, frozen=True):
+class OperatorWork(Frozen):
     """The work of one call.
 
     Attributes:
