@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from tracediff.aggregate.traceset import Alike, Weighted, alike, in_steps
 from tracediff.arrays import MISSING, Int64, combined, group_by, least, sorted_by, sums, tuples
 from tracediff.frozen import Frozen
+from tracediff.pair import Pair
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -122,6 +123,10 @@ class CallTree(Averaged):
     def op(self, node: int) -> str | None:
         """The innermost operator at or around ``node``."""
         return self.calls[node].name if node >= 0 and self.calls[node].kind == "op" else None
+
+
+Trees = Pair[CallTree]
+"""Those of control and test."""
 
 
 def merge(weighted: Weighted, denominator: int, tables: Sequence[WorkTable]) -> CallTree:

@@ -27,7 +27,7 @@ from tracediff.ingest.model.health import Note, Notes, less
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Accounts, Profile
 from tracediff.profile.model.selection import Selection
-from tracediff.write import write_bytes
+from tracediff.write import StrPath, write_bytes
 
 VERSION = 4
 SCHEMA = f"tracediff.snapshot/{VERSION}"
@@ -101,7 +101,7 @@ def to_bytes(traces: TraceSet) -> bytes:
     return packed
 
 
-def write_snapshot(traces: TraceSet, path: str | os.PathLike[str]) -> int:
+def write_snapshot(traces: TraceSet, path: StrPath) -> int:
     """Write the snapshot of ``traces`` to ``path``, whole or not at all (``-`` is standard output); its size in bytes.
 
     Raises:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.aggregate.call_tree import Call, CallTree, Trees
 from tracediff.arrays import AnyArray
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item
@@ -75,7 +75,7 @@ Positions = tuple[dict[int, int], dict[int, int]]
 """Of control and test: position of a call in its tree → position of its node in the merged tree."""
 
 
-def merge_calls(trees: Pair[CallTree], pairing: Pairing) -> tuple[list[MergedCall], Positions]:
+def merge_calls(trees: Trees, pairing: Pairing) -> tuple[list[MergedCall], Positions]:
     """The merged tree, parents before children, and where the calls of both trees are in it. Where the children of a
     node differ, its own numbers still compare: it is their lowest shared call.
     """
@@ -116,7 +116,7 @@ def _together(
     return rows[::-1]
 
 
-def _add_work(nodes: list[MergedCall], positions: Positions, trees: Pair[CallTree]) -> None:
+def _add_work(nodes: list[MergedCall], positions: Positions, trees: Trees) -> None:
     for which, tree in enumerate(trees):
         for work in tree.work:
             here = positions[which].get(work.node, -1)
@@ -125,7 +125,7 @@ def _add_work(nodes: list[MergedCall], positions: Positions, trees: Pair[CallTre
                 here = nodes[here].parent
 
 
-def folded(trees: Pair[CallTree]) -> list[tuple[str, int, int]]:
+def folded(trees: Trees) -> list[tuple[str, int, int]]:
     """[(stack, control, test)]: work by its stack ``phase;module;op;kernel``, as flame-graph tools read it."""
     sums: dict[str, Pair[int]] = defaultdict(lambda: NONE)
     for which, tree in enumerate(trees):
@@ -187,7 +187,7 @@ class Frame(Frozen, kw_only=True):
         return self.work, self.host, self.calls
 
 
-def flame_graph(trees: Pair[CallTree], pairing: Pairing) -> list[Frame]:
+def flame_graph(trees: Trees, pairing: Pairing) -> list[Frame]:
     """Every call and kernel of both trees, parents before children; the first frame is the whole."""
     nodes, positions = merge_calls(trees, pairing)
     frames = [Frame(parent=-1, kind="whole", name="all work"), *map(_call, nodes)]
@@ -221,7 +221,7 @@ Names = tuple[tuple[str, str], ...]
 """Kind and name of frames from the outermost on."""
 
 
-def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]]) -> list[Frame]:
+def line_graph(trees: Trees, items: Sequence[Sequence[Item]]) -> list[Frame]:
     """Every operator and kernel of the trees below the line of code that it runs for, instead of its callers.
 
     Args:
@@ -270,7 +270,7 @@ Kernels = dict[str, tuple[Pair[int], Pair[int]]]
 """Name → count and time, those of control first."""
 
 
-def _kernels(trees: Pair[CallTree], positions: Positions, frames: list[Frame]) -> dict[int, Kernels]:
+def _kernels(trees: Trees, positions: Positions, frames: list[Frame]) -> dict[int, Kernels]:
     """Frame → the kernels right below it; those of unknown calls at the position after the last frame. The self time
     of an operator is not a kernel: it is added to its frame.
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tracediff.aggregate.call_tree import CallTree, Work
+from tracediff.aggregate.call_tree import CallTree, Trees, Work
 from tracediff.aggregate.summary import Side
 from tracediff.diff.accounts import GpuTime, StepTime, TableDiff
 from tracediff.diff.groups import Group, WorkTime, qualified_names
@@ -104,7 +104,7 @@ class Comparison(Scaled, dict=True):
     gpu_time: GpuTime
     host_time: WorkTime
     ops: tuple[Op, ...]
-    trees: Pair[CallTree]
+    trees: Trees
     pairing: Pairing
     families: tuple[TestedWork, ...]
     launched_work: tuple[TestedWork, ...]
@@ -330,7 +330,7 @@ def _with(op: Op, sums: Sums) -> list[Op]:
     return [replace(op, count=count, total=times, self_time=self_times, significance=UNTESTED)]
 
 
-def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool]]) -> Pair[CallTree]:
+def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool]]) -> Trees:
     """Both trees with the work of ``groups``; calls elsewhere stay, so that the pairing holds, but count nothing."""
     trees = []
     for which, tree in enumerate(comparison.trees):

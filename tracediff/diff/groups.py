@@ -8,7 +8,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import CallTree, Trees
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import group_by, shared_value
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
@@ -185,7 +185,7 @@ def split_change(count: Pair[int], time: Pair[int]) -> tuple[Fraction, Fraction]
 
 
 def match_work(
-    trees: Pair[CallTree],
+    trees: Trees,
     family_of: FamilyOf,
     sides: Pair[Side],
 ) -> tuple[WorkTime, Pairing]:
@@ -234,7 +234,7 @@ def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[objec
     return calls, [(w.node, w.order, w.name, w.launch_shape or "", w.ordinal, w.count, w.ns) for w in tree.work]
 
 
-def _group(match: Match, trees: Pair[CallTree]) -> Group:
+def _group(match: Match, trees: Trees) -> Group:
     return Group(
         level=match.level,
         phase=shared_value(item.phase for item in chain(*match.items)) or "unknown",
@@ -244,7 +244,7 @@ def _group(match: Match, trees: Pair[CallTree]) -> Group:
     )
 
 
-def _call(trees: Pair[CallTree], nodes: Pair[Sequence[int]]) -> str:
+def _call(trees: Trees, nodes: Pair[Sequence[int]]) -> str:
     """An operator, of one call with its shapes, for eyes."""
     call = trees.control.calls[nodes[0][0]]
     shapes = ", ".join(shape_key(call.label, call.shapes)) if len(nodes[0]) == len(nodes[1]) == 1 else ""

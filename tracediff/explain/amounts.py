@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.aggregate.call_tree import Call, CallTree, Trees
 from tracediff.arrays import Floats
 from tracediff.diff.comparison import OPERATOR
 from tracediff.diff.groups import Group
@@ -32,7 +32,6 @@ from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 from tracediff.runtimes import MEMCPY
 
 T = TypeVar("T")
-Trees = Pair[CallTree]
 Amounts = tuple[Sequence[float], str]
 """(how much work control is, and test; unit)."""
 Launching = list[tuple[Call, float, int]]

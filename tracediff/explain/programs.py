@@ -8,8 +8,8 @@ from itertools import takewhile
 from math import fsum, isclose, log
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.explain.amounts import HEAVY, Trees, flop_calls, nodes_around, work_within
+from tracediff.aggregate.call_tree import Call, CallTree, Trees
+from tracediff.explain.amounts import HEAVY, flop_calls, nodes_around, work_within
 from tracediff.explain.reasons import PLACES
 from tracediff.explain.tree import is_near_one
 from tracediff.formatting import counts, times, with_more

@@ -37,7 +37,7 @@ from tracediff.report.perfetto_step import (
     thread_events,
     us,
 )
-from tracediff.write import write_bytes, write_text
+from tracediff.write import StrPath, write_bytes, write_text
 
 STATE_ROW = 0
 """The row of states in a timeline."""
@@ -54,7 +54,7 @@ class MergedTrace(Frozen):
     text: str
     summary: str
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: StrPath) -> None:
         """Write it to ``path``, compressed where that ends in ``.gz``; ``-`` is standard output.
 
         Raises:

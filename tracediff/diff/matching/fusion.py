@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
 from tracediff import bounds
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import CallTree, Trees
 from tracediff.arrays import group_by
 from tracediff.diff.matching.align import Joined, align, ascending, equal_in_turn
 from tracediff.diff.matching.call_pairs import STEADY, shape_key
@@ -22,7 +22,7 @@ PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""
 
 
-def by_fusion(leftover: Leftover, matches: list[Match], trees: Pair[CallTree]) -> list[Match]:
+def by_fusion(leftover: Leftover, matches: list[Match], trees: Trees) -> list[Match]:
     """Groups of fused kernels with the operators they compute, phase by phase."""
     fusions: list[Match] = []
     for phase, (a, b) in leftover.by_phase():
@@ -35,7 +35,7 @@ def by_fusion(leftover: Leftover, matches: list[Match], trees: Pair[CallTree]) -
     return fusions
 
 
-def _in_phase(a: list[Item], b: list[Item], matched: list[Sides], trees: Pair[CallTree]) -> list[Match]:
+def _in_phase(a: list[Item], b: list[Item], matched: list[Sides], trees: Trees) -> list[Match]:
     products = _products(a, b, trees)
     heavy = [(x, y) for x, y in matched if x[0].family in STEADY]
     anchors = ascending([(_first(x), _first(y)) for x, y in (*heavy, *products)])
@@ -123,7 +123,7 @@ def _lists(item: Item, tree: CallTree) -> Iterable[str]:
     return sorted(chain, key=lambda op: VIEWS.match(op) is not None)
 
 
-def _products(a: list[Item], b: list[Item], trees: Pair[CallTree]) -> list[tuple[list[Item], list[Item]]]:
+def _products(a: list[Item], b: list[Item], trees: Trees) -> list[tuple[list[Item], list[Item]]]:
     """What calls of matrix products of equal dimensions run, in order: compiled code computes a biased product as a
     plain one and adds the bias elsewhere.
     """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tracediff.aggregate.call_tree import CallTree, Work
+from tracediff.aggregate.call_tree import CallTree, Trees, Work
 from tracediff.arrays import shared_value
 from tracediff.formatting import joined
 from tracediff.frozen import Frozen
@@ -203,7 +203,7 @@ Scopes = dict[int, tuple[str, str]]
 """id of each item → its phase, and the innermost annotation around it that both sides have; empty outside of any."""
 
 
-def scopes_of(items: Sides, trees: Pair[CallTree]) -> Scopes:
+def scopes_of(items: Sides, trees: Trees) -> Scopes:
     """Where partners without an operator are looked for: decoding steps are no counterpart of prefills, whatever their
     kernels.
     """
