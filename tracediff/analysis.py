@@ -17,8 +17,8 @@ from tracediff.aggregate.summary import Side, summarise
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.accounts import tensor_core_share
 from tracediff.diff.comparison import Scaled
-from tracediff.diff.groups import Member, members_of
-from tracediff.diff.matching.items import Origins, items_of
+from tracediff.diff.groups import members_of
+from tracediff.diff.matching.items import Item, Origins, items_of
 from tracediff.diff.ops import RecordedOperation, by_name
 from tracediff.diff.views import VIEWS
 from tracediff.formatting import part, plural, time, time_unit
@@ -116,7 +116,7 @@ class Operation(RecordedOperation, frozen=True, kw_only=True):
         return display_name(table_name(self.raw_name))
 
 
-def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Share, ...]:
+def shares(members: Iterable[Item], key: Callable[[Item], str]) -> tuple[Share, ...]:
     """``members`` summed by ``key``, the largest first."""
     sums: dict[str, list[int]] = {}
     for member in members:

@@ -155,12 +155,12 @@ def test_the_merged_tree_holds_both_sides_and_adds_up(tmp_path):
     test = [step(1, 0, 100), *launched("gemm", 0, 1, "aten::mm", length=30), *launched("new", 50, 2, "aten::gelu")]
     comparison = compare_sets(*loaded(tmp_path, control=control, test=test))
     nodes = merge_calls(comparison.trees, comparison.pairing)[0]
-    ops = {n.call.name: (n.side, n.work.control, n.work.test) for n in nodes if n.call.kind == "op"}
+    ops = {n.call.name: (n.side, n.time.control, n.time.test) for n in nodes if n.call.kind == "op"}
     assert ops == {
         "aten::mm": ("both", 10_000, 30_000),
         "aten::relu": ("control", 10_000, 0),
         "aten::gelu": ("test", 0, 10_000),
     }
     forward = next(n for n in nodes if n.call.name == "forward")
-    assert forward.work == (20_000, 40_000)
+    assert forward.time == (20_000, 40_000)
     assert ("forward;aten::mm;gemm", 10_000, 30_000) in folded(comparison.trees)

@@ -124,7 +124,7 @@ def item_at(items: Sequence[Item], events: Events, event: str, name: str) -> Ite
         return None
     full, order = events.names[int(event)], events.orders[int(event)]
     assert full.startswith(name), f"event {event} is {full}, not {name}"
-    return max((i for i in items if i.work.name == full and i.order <= order), key=lambda i: i.order)
+    return max((i for i in items if i.name == full and i.order <= order), key=lambda i: i.order)
 
 
 def rows_of(pair: str) -> list[Row]:
@@ -153,14 +153,14 @@ def score(pair: str) -> Score:
             continue
         answered += 1
         wide = (
-            max(len({(i.work.name, i.op) for i in side}) for side in (control, test)) > WIDEST
+            max(len({(i.name, i.op) for i in side}) for side in (control, test)) > WIDEST
             or max(len(control), len(test)) > 2 * WIDEST
         )
         if row.control and row.test and any(i is row.test for i in test) and not wide:
             right += 1
         else:
             wrong.append(
-                f"{pair} {row.text}; {level}, {len(control)} : {len(test)} with {[i.work.name[:60] for i in test][:3]}"
+                f"{pair} {row.text}; {level}, {len(control)} : {len(test)} with {[i.name[:60] for i in test][:3]}"
             )
     return Score(sum(1 for r in rows if r.control and r.test), answered, right, wrong)
 

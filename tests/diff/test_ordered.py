@@ -3,6 +3,7 @@
 import pytest
 
 from tracediff import bounds
+from tracediff.aggregate.call_tree import Occurrence
 from tracediff.diff.matching.align import ascending
 from tracediff.diff.matching.fusion import _computing
 from tracediff.diff.matching.items import Item
@@ -11,19 +12,12 @@ from tracediff.diff.matching.similarity import Similarity
 from tracediff.profile.kernels.families import DEFAULT
 
 
-class Replayed:
-    """Work of a replay: all that similarity asks for."""
-
-    category, launch_shape, count = "kernel", None, 1
-
-    def __init__(self, name, ns):
-        self.name, self.ns = name, ns
-
-
 def items(names, fused=()):
     return [
         Item(
-            work=Replayed(name, 1000 + k % 7),
+            *(k, Occurrence(0, k, "7"), -1, "kernel", name, None, 0),
+            count=1,
+            ns=1000 + k % 7,
             op=None,
             family=DEFAULT.of_kernel(name, None),
             phase="other",
@@ -88,7 +82,7 @@ def test_the_longest_chain_ascends_on_both_sides():
 def test_operators_are_found_in_lists_as_whole_words():
     kernels = items(["triton_poi_fused_native_layer_norm_add_0", "triton_poi_fused__softmax_addmm_1"])
     found = _computing(kernels, {"native_layer_norm", "add", "_softmax", "softmax", "layer", "mm"})
-    assert {op: [k.work.name[-1] for k in held] for op, held in found.items()} == {
+    assert {op: [k.name[-1] for k in held] for op, held in found.items()} == {
         "native_layer_norm": ["0"],
         "add": ["0"],
         "layer": ["0"],

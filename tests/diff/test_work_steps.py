@@ -32,7 +32,7 @@ def closes(sets, comparison):
     for group in comparison.work.groups[:60]:
         sums = ((group.time.control, group.count.control), (group.time.test, group.count.test))
         for traces, tree, items, (ns, count) in zip(sets, comparison.trees, group.items, sums, strict=True):
-            steps = work_per_step(traces, tree, gpu, [item.work for item in items])
+            steps = work_per_step(traces, tree, gpu, items)
             assert mean(steps) == [Fraction(ns, comparison.scale), Fraction(count, comparison.scale)]
 
 

@@ -2,7 +2,6 @@
 is ever run.
 """
 
-import dataclasses
 import json
 from copy import deepcopy
 from functools import cache, partial
@@ -565,8 +564,8 @@ def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
     others = tuple(replace(first, op=f"{name}{k}", module=None) for k in range(40))
 
     def crowd(k):
-        largest = replace(first, work=replace(first.work, name=f"{name}{k}", ns=2 * first.ns), module=f"{k}{name}")
-        return dataclasses.replace(group, items=Pair((largest, *others), (largest, *others)), call=name)
+        largest = replace(first, name=f"{name}{k}", ns=2 * first.ns, module=f"{k}{name}")
+        return replace(group, items=Pair((largest, *others), (largest, *others)), call=name)
 
     groups = tuple(map(crowd, range(1_000)))
     ops = tuple(

@@ -2,8 +2,6 @@
 folder, and what is missing: ranks, steps and GPU events are reported in health, and the rest is analysed.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from itertools import count

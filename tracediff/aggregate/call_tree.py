@@ -1,7 +1,5 @@
 """The call tree of a set: the trees of its files merged, with averages per step as numerators over one denominator."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -9,6 +7,8 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import Alike, Weighted, alike, in_steps
 from tracediff.arrays import MISSING, Int64, combined, group_by, least, sorted_by, sums, tuples
+from tracediff.frozen import Frozen
+from tracediff.pair import Pair
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -57,7 +57,7 @@ class Call(Struct):
         return display_name(self.name) if self.kind == "op" else self.label
 
 
-class Occurrence(Struct, frozen=True, order=True):
+class Occurrence(Frozen, order=True):
     """One event.
 
     Attributes:
@@ -97,13 +97,13 @@ class Work(Struct):
         return self.node, self.category, self.name, self.launch_shape, self.ordinal
 
 
-class Averaged(Struct, frozen=True):
+class Averaged(Frozen):
     """Averages per step of a set: numerators in 1/denominator ns, events or bytes."""
 
     denominator: int
 
 
-class CallTree(Averaged, frozen=True):
+class CallTree(Averaged):
     """Calls, parents before children, and the work that hangs below them.
 
     Attributes:
@@ -123,6 +123,10 @@ class CallTree(Averaged, frozen=True):
     def op(self, node: int) -> str | None:
         """The innermost operator at or around ``node``."""
         return self.calls[node].name if node >= 0 and self.calls[node].kind == "op" else None
+
+
+Trees = Pair[CallTree]
+"""Those of control and test."""
 
 
 def merge(weighted: Weighted, denominator: int, tables: Sequence[WorkTable]) -> CallTree:

@@ -1,17 +1,15 @@
 """The clocks of ranks against each other, from the ends of collectives that no rank can leave before all have come."""
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import Int64, changes, combined
+from tracediff.frozen import Frozen
 
 
-class Clocks(Struct, frozen=True):
+class Clocks(Frozen):
     """By position of the rank, r of them.
 
     Attributes:

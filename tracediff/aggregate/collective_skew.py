@@ -2,8 +2,6 @@
 clocks are apart.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from math import lcm
@@ -44,7 +42,7 @@ UNCLEAR = "unclear"
 """Stands for the rank where two came last within the uncertainty of their clocks."""
 
 
-class Operations(Collectives, frozen=True, kw_only=True):
+class Operations(Collectives, kw_only=True):
     """The operations of one run over all its ranks, m of them; ``step`` is a number, −1 outside.
 
     Attributes:
@@ -61,7 +59,7 @@ class Operations(Collectives, frozen=True, kw_only=True):
         return np.array([kind.collective in names for kind in self.kinds], bool)[self.kind]
 
 
-class Matched(Operations, frozen=True, kw_only=True):
+class Matched(Operations, kw_only=True):
     """The operations of one run, matched over its ranks.
 
     Attributes:

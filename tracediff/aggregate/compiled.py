@@ -2,8 +2,6 @@
 the calls of a graph by their order.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

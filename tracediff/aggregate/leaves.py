@@ -1,7 +1,5 @@
 """The leaves of a set: what its steps waited for, run by run (docs/explanation.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

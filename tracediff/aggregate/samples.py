@@ -4,8 +4,6 @@ of the step's sum, in µs.
 Of several ranks it is the mean of their medians.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
@@ -22,6 +20,7 @@ from tracediff.arrays import (
     sums,
     with_ancestors,
 )
+from tracediff.frozen import Frozen
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
@@ -138,7 +137,7 @@ def _by_step(files: list[Rows], used: list[Bools], size: int) -> list[Int64]:
     return [sums(cell, values, size * steps).reshape(size, steps) for values in amounts]
 
 
-class StepOfRank(Struct, frozen=True):
+class StepOfRank(Frozen):
     """One step of one rank of one run."""
 
     run: str
@@ -146,7 +145,7 @@ class StepOfRank(Struct, frozen=True):
     step: int
 
 
-class StepSum(StepOfRank, frozen=True):
+class StepSum(StepOfRank):
     """What some work took in one used step: occurrences, and self time in ns."""
 
     count: int

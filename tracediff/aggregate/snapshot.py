@@ -1,7 +1,5 @@
 """Snapshots: a `TraceSet` as one file of KB, to be compared with instead of its traces (docs/snapshots.md)."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re
@@ -22,13 +20,14 @@ from tracediff.aggregate.snapshot_columns import (
 )
 from tracediff.aggregate.traceset import Recorded, Run, TraceSet
 from tracediff.errors import TracediffError
+from tracediff.frozen import Frozen
 from tracediff.ingest.files.source import TraceFile, open_trace
 from tracediff.ingest.manifest import Manifest, RunFacts, TorchLog
 from tracediff.ingest.model.health import Note, Notes, less
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Accounts, Profile
 from tracediff.profile.model.selection import Selection
-from tracediff.write import write_bytes
+from tracediff.write import StrPath, write_bytes
 
 VERSION = 5
 SCHEMA = f"tracediff.snapshot/{VERSION}"
@@ -41,13 +40,13 @@ AGAIN = "create it again with `tracediff snapshot`"
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 
 
-class Header(msgspec.Struct, frozen=True):
+class Header(Frozen):
     """What every version of a snapshot has."""
 
     schema: str
 
 
-class Snapshot(Header, frozen=True, omit_defaults=True):
+class Snapshot(Header, omit_defaults=True):
     """What the file holds.
 
     Attributes:
@@ -102,7 +101,7 @@ def to_bytes(traces: TraceSet) -> bytes:
     return packed
 
 
-def write_snapshot(traces: TraceSet, path: str | os.PathLike[str]) -> int:
+def write_snapshot(traces: TraceSet, path: StrPath) -> int:
     """Write the snapshot of ``traces`` to ``path``, whole or not at all (``-`` is standard output); its size in bytes.
 
     Raises:

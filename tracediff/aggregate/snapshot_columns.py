@@ -6,8 +6,6 @@ other programs. What a column holds says how it is written. Columns that are equ
 of a program differ in times, and hardly in calls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 

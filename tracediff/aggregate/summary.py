@@ -2,13 +2,9 @@
 comparison is made of two of them, an analysis of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from statistics import median_low
 from typing import NamedTuple
-
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import (
@@ -29,6 +25,7 @@ from tracediff.aggregate.averages import (
     usual_rank,
 )
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note, Notes, counted
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
@@ -53,7 +50,7 @@ class LateRank(NamedTuple):
         return f"{self.usual} waits" if self.usual != MEDIAN else "the others wait"
 
 
-class Side(Struct, frozen=True, kw_only=True):
+class Side(Frozen, kw_only=True):
     """What one side was made of.
 
     Attributes:
@@ -220,7 +217,7 @@ def _why_missing(name: str, ranks: Sequence[int]) -> str:
     return f"the snapshot was made without it (create it again with --table {name})"
 
 
-class SetSummary(Struct, frozen=True, kw_only=True):
+class SetSummary(Frozen, kw_only=True):
     """The accounts of one set per step, each with numerators over a denominator of its own.
 
     Attributes:

@@ -2,8 +2,6 @@
 tables have the same rows are added up row by row, so that what follows costs as much as for one file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Generic, TypeVar
 
@@ -15,6 +13,7 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, combined, distinct, marked, tuples
 from tracediff.formatting import plural, ranges
+from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note
 from tracediff.profile.kernels.families import DEFAULT, Families
@@ -26,7 +25,7 @@ from tracediff.profile.tables import ALL
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.REASON)]
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class Recorded(Frozen):
     """Of what a set was recorded.
 
     Attributes:

@@ -6,8 +6,6 @@ Each name of NAMES is a function of a `Comparison`, each of OF_SET of an `Analys
 when first used (PEP 562).
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

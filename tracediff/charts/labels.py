@@ -2,8 +2,6 @@
 `full_name`, which escape them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from html import escape

@@ -2,19 +2,18 @@
 kernels (every GPU event in one group); and further tables, row by row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from statistics import median
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
-from tracediff.diff.groups import Member, WorkTime
+from tracediff.diff.groups import WorkTime
+from tracediff.diff.matching.items import Item
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import call_names, moved_lines
+from tracediff.frozen import Frozen
 from tracediff.pair import NONE, Amounts, Pair, Timed, total
 from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.families import uses_tensor_cores
@@ -22,7 +21,7 @@ from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
 
 
-class State(Timed, Struct, frozen=True):
+class State(Timed, Frozen):
     """One state's time per step, numerators in 1/scale ns, and the significance of its change."""
 
     name: str
@@ -30,7 +29,7 @@ class State(Timed, Struct, frozen=True):
     significance: Significance = UNTESTED
 
 
-class StepTime(Struct, frozen=True):
+class StepTime(Frozen):
     """Mean period per step and its states on both sides; numerators in 1/scale ns.
 
     Attributes:
@@ -88,7 +87,7 @@ def _medians(average: StepAverage, state: str) -> list[float]:
     ]
 
 
-class GpuTime(WorkTime, frozen=True):
+class GpuTime(WorkTime):
     """GPU time per step on both sides; numerators over scale.
 
     Attributes:
@@ -109,7 +108,7 @@ class GpuTime(WorkTime, frozen=True):
         return Pair(*shares) if len(shares) == 2 else None
 
 
-def tensor_core_share(members: Iterable[Member]) -> float | None:
+def tensor_core_share(members: Iterable[Item]) -> float | None:
     """The least fraction of kernel time on tensor cores (MFMA on AMD) by the kernels' names; None without kernels."""
     kernels = [m for m in members if m.category == KERNEL]
     time = sum(m.ns for m in kernels)
@@ -127,7 +126,7 @@ def compare_gpu_time(work: WorkTime, kernels: Pair[KernelAverage], scale: int) -
     )
 
 
-class TableDiff(Struct, frozen=True):
+class TableDiff(Frozen):
     """A table on both sides.
 
     Attributes:

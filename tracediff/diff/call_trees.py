@@ -16,11 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.aggregate.call_tree import Call, CallTree, Trees
 from tracediff.arrays import AnyArray
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item
 from tracediff.diff.views import UNKNOWN, moved_lines
+from tracediff.frozen import Frozen
 from tracediff.pair import NONE, SIDES, Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
@@ -33,13 +34,13 @@ class MergedCall(Struct, kw_only=True):
     Attributes:
         parent: position of the node above, −1 for a phase. depth: 0 for a phase.
         calls: NO_CALL on a side that does not make it.
-        work: GPU time (without a GPU self time of operators) of everything below.
+        time: GPU time (without a GPU self time of operators) of everything below.
     """
 
     parent: int
     depth: int
     calls: Pair[Call]
-    work: Pair[int] = NONE
+    time: Pair[int] = NONE
 
     @property
     def call(self) -> Call:
@@ -74,7 +75,7 @@ Positions = tuple[dict[int, int], dict[int, int]]
 """Of control and test: position of a call in its tree → position of its node in the merged tree."""
 
 
-def merge_calls(trees: Pair[CallTree], pairing: Pairing) -> tuple[list[MergedCall], Positions]:
+def merge_calls(trees: Trees, pairing: Pairing) -> tuple[list[MergedCall], Positions]:
     """The merged tree, parents before children, and where the calls of both trees are in it. Where the children of a
     node differ, its own numbers still compare: it is their lowest shared call.
     """
@@ -115,16 +116,16 @@ def _together(
     return rows[::-1]
 
 
-def _add_work(nodes: list[MergedCall], positions: Positions, trees: Pair[CallTree]) -> None:
+def _add_work(nodes: list[MergedCall], positions: Positions, trees: Trees) -> None:
     for which, tree in enumerate(trees):
         for work in tree.work:
             here = positions[which].get(work.node, -1)
             while here >= 0:
-                nodes[here].work = nodes[here].work.plus(which, work.ns)
+                nodes[here].time = nodes[here].time.plus(which, work.ns)
                 here = nodes[here].parent
 
 
-def folded(trees: Pair[CallTree]) -> list[tuple[str, int, int]]:
+def folded(trees: Trees) -> list[tuple[str, int, int]]:
     """[(stack, control, test)]: work by its stack ``phase;module;op;kernel``, as flame-graph tools read it."""
     sums: dict[str, Pair[int]] = defaultdict(lambda: NONE)
     for which, tree in enumerate(trees):
@@ -144,7 +145,7 @@ CALL_UNKNOWN = "(call unknown)"
 INSTANCE = late(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
 
 
-class Frame(Struct, frozen=True, kw_only=True):
+class Frame(Frozen, kw_only=True):
     """One box, with amounts that its children do not have; numerators over the comparison's scale.
 
     Attributes:
@@ -186,7 +187,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         return self.work, self.host, self.calls
 
 
-def flame_graph(trees: Pair[CallTree], pairing: Pairing) -> list[Frame]:
+def flame_graph(trees: Trees, pairing: Pairing) -> list[Frame]:
     """Every call and kernel of both trees, parents before children; the first frame is the whole."""
     nodes, positions = merge_calls(trees, pairing)
     frames = [Frame(parent=-1, kind="whole", name="all work"), *map(_call, nodes)]
@@ -220,7 +221,7 @@ Names = tuple[tuple[str, str], ...]
 """Kind and name of frames from the outermost on."""
 
 
-def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]]) -> list[Frame]:
+def line_graph(trees: Trees, items: Sequence[Sequence[Item]]) -> list[Frame]:
     """Every operator and kernel of the trees below the line of code that it runs for, instead of its callers.
 
     Args:
@@ -246,16 +247,16 @@ def _with_lines(tree: CallTree, items: Sequence[Item]) -> Iterator[tuple[str | N
     """(the line that it runs for, what is below it, work, host and count) of each operator and of the
     kernels below it.
     """
-    line_of_work = {id(item.work): item.line for item in items}
+    line_of_work = {item.key: item.line for item in items}
     lines = [call.line for call in tree.calls]
     for work in tree.work:
         if work.node >= 0:
-            lines[work.node] = lines[work.node] or line_of_work.get(id(work))
+            lines[work.node] = lines[work.node] or line_of_work.get(work.key)
     for line, call in zip(lines, tree.calls, strict=True):
         if call.kind == "op":
             yield line, (("op", display_name(call.name)),), (0, call.self_ns, call.count)
     for work in tree.work:
-        line = line_of_work.get(id(work)) or (lines[work.node] if work.node >= 0 else None)
+        line = line_of_work.get(work.key) or (lines[work.node] if work.node >= 0 else None)
         around, ns = tree.op(work.node), work.ns
         op: Names = (("op", display_name(around)),) if around is not None else ()
         if work.category == "cpu_op":
@@ -269,7 +270,7 @@ Kernels = dict[str, tuple[Pair[int], Pair[int]]]
 """Name → count and time, those of control first."""
 
 
-def _kernels(trees: Pair[CallTree], positions: Positions, frames: list[Frame]) -> dict[int, Kernels]:
+def _kernels(trees: Trees, positions: Positions, frames: list[Frame]) -> dict[int, Kernels]:
     """Frame → the kernels right below it; those of unknown calls at the position after the last frame. The self time
     of an operator is not a kernel: it is added to its frame.
     """

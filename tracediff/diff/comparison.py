@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import CallTree, Trees, Work
 from tracediff.aggregate.summary import Side
 from tracediff.diff.accounts import GpuTime, StepTime, TableDiff
 from tracediff.diff.groups import Group, WorkTime, qualified_names
 from tracediff.diff.matching.call_pairs import Pairing
-from tracediff.diff.matching.items import Item, PlacedWork, inherited
+from tracediff.diff.matching.items import Item, inherited
 from tracediff.diff.ops import GPU_WORK, Op, TestedWork, gpu_or_cpu, sorted_ops
 from tracediff.diff.preflight import OTHER_OPTIONS, REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import STEP, WHOLE_FILE, Unprofiled, Verdict
 from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, sorted_sums, work_changes
+from tracediff.frozen import Frozen
 from tracediff.pair import NONE, Amounts, Pair, side_sums
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, table_name
@@ -35,7 +34,7 @@ else:  # of later stages: help() shows what is annotated
     Explanation = ChangedCode = Any
 
 
-class Scaled(Struct, frozen=True):
+class Scaled(Frozen):
     """Results of one set or of two. Counts and times are integer numerators: x / scale events, x / scale nanoseconds.
 
     Attributes:
@@ -78,7 +77,7 @@ class Scaled(Struct, frozen=True):
         return numerator / self.scale
 
 
-class Comparison(Scaled, frozen=True, dict=True):
+class Comparison(Scaled, dict=True):
     """Control and test side by side.
 
     Attributes:
@@ -105,7 +104,7 @@ class Comparison(Scaled, frozen=True, dict=True):
     gpu_time: GpuTime
     host_time: WorkTime
     ops: tuple[Op, ...]
-    trees: Pair[CallTree]
+    trees: Trees
     pairing: Pairing
     families: tuple[TestedWork, ...]
     launched_work: tuple[TestedWork, ...]
@@ -204,7 +203,7 @@ class Comparison(Scaled, frozen=True, dict=True):
 OPERATOR = "cpu_op"
 
 
-class Part(Struct, frozen=True):
+class Part(Frozen):
     """The selected work; an empty attribute selects all.
 
     Attributes:
@@ -233,10 +232,10 @@ class Part(Struct, frozen=True):
             not self.modules or any(_below(module, path) for path in self.modules)
         )
 
-    def contains(self, work: PlacedWork, category: str) -> bool:
+    def contains(self, work: Item) -> bool:
         """Whether a piece of work is selected."""
         return (
-            self.device in (None, gpu_or_cpu(category))
+            self.device in (None, gpu_or_cpu(work.category))
             and (not self.families or work.family in self.families)
             and self.selects_place(work.phase, work.module)
         )
@@ -278,11 +277,11 @@ def only(comparison: Comparison, part: Part) -> Comparison:
 def _groups(comparison: Comparison, part: Part) -> list[Group]:
     groups = []
     for group in comparison.work.groups:
-        items = group.items.map(lambda side: tuple(i for i in side if part.contains(i, i.work.category)))
+        items = group.items.map(lambda side: tuple(i for i in side if part.contains(i)))
         if items.map(len) == group.items.map(len):
             groups.append(group)
         elif any(items):  # what its operator's occurrences count is no longer all of it
-            groups.append(dataclasses.replace(group, ops=None, items=items))
+            groups.append(replace(group, ops=None, items=items))
     return sorted(
         groups, key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in chain(*g.members)])
     )
@@ -331,11 +330,12 @@ def _with(op: Op, sums: Sums) -> list[Op]:
     return [replace(op, count=count, total=times, self_time=self_times, significance=UNTESTED)]
 
 
-def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool]]) -> Pair[CallTree]:
+def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool]]) -> Trees:
     """Both trees with the work of ``groups``; calls elsewhere stay, so that the pairing holds, but count nothing."""
     trees = []
     for which, tree in enumerate(comparison.trees):
-        work = sorted((item.work for g in groups for item in g.items[which]), key=lambda w: (w.order, w.name, w.node))
+        work: list[Work] = [item for g in groups for item in g.items[which]]
+        work.sort(key=lambda w: (w.order, w.name, w.node))
         calls = [
             call if is_here else replace(call, count=0, total=0, self_ns=0)
             for call, is_here in zip(tree.calls, here[which], strict=True)
@@ -344,7 +344,7 @@ def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool
     return Pair(*trees)
 
 
-class CallPlace(Amounts, frozen=True, kw_only=True):
+class CallPlace(Amounts, kw_only=True):
     """One stack. The time of an operator includes everything below it; else it is that of the GPU work.
 
     Attributes:
@@ -396,11 +396,11 @@ def _placed(occurrences: Iterable[tuple[Place, int, tuple[int, int]]]) -> list[C
 def _stack_of(tree: CallTree, item: Item) -> tuple[str, ...]:
     """The calls around an item, and it itself if it is GPU work."""
     stack = _stack(tree, item.node)
-    return tuple(stack if item.work.category == OPERATOR else [*stack, display_name(item.work.name)])
+    return tuple(stack if item.category == OPERATOR else [*stack, display_name(item.name)])
 
 
 def _shapes(tree: CallTree, item: Item) -> str | None:
-    return (tree.calls[item.node].shapes if item.node >= 0 else None) or item.work.launch_shape
+    return (tree.calls[item.node].shapes if item.node >= 0 else None) or item.launch_shape
 
 
 def _occurrences(tree: CallTree, category: str, name: str) -> Iterator[tuple[int, str | None, int, int]]:

@@ -1,23 +1,20 @@
 """Groups of work on both sides: every piece of work in exactly one."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from tracediff.aggregate.call_tree import CallTree, Occurrence
+from tracediff.aggregate.call_tree import CallTree, Trees
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import group_by, shared_value
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
-from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, PlacedWork, items_of
+from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, items_of
+from tracediff.frozen import Frozen
 from tracediff.pair import NONE, Pair, Timed, total
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
@@ -25,23 +22,7 @@ from tracediff.profile.kernels.match_names import match_name, table_name
 from tracediff.runtimes import KERNEL
 
 
-class Member(PlacedWork, frozen=True, kw_only=True):
-    """Work of one kind on one side; count and ns are numerators over scale.
-
-    Attributes:
-        name: as recorded. category: of the trace.
-        first: where it occurs first in the first used step of the first file that has it.
-    """
-
-    name: str
-    category: str
-    count: int
-    ns: int
-    first: Occurrence
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group(Timed):
+class Group(Timed, Frozen, kw_only=True, dict=True):
     """Work of both sides that is the same; counts and times are numerators over scale.
 
     Attributes:
@@ -54,19 +35,19 @@ class Group(Timed):
 
     level: str
     phase: str
-    items: Pair[tuple[Item, ...]] = field(repr=False)
+    items: Pair[tuple[Item, ...]]
     ops: Pair[int] | None = None
     call: str | None = None
 
     @cached_property
-    def members(self) -> Pair[tuple[Member, ...]]:
+    def members(self) -> Pair[tuple[Item, ...]]:
         """Equal items summed, of control and test, the largest first."""
         return self.items.map(members_of)
 
     @cached_property
     def largest(self) -> str:
         """Raw name of its largest piece of work."""
-        return max(chain(*self.items), key=lambda i: (i.ns, i.work.name, i.op or "")).work.name
+        return max(chain(*self.items), key=lambda i: (i.ns, i.name, i.op or "")).name
 
     @cached_property
     def family(self) -> str:
@@ -137,7 +118,7 @@ class Group(Timed):
         return split_change(self.counts, self.time)
 
 
-class WorkTime(Timed, Struct, frozen=True, dict=True):
+class WorkTime(Timed, Frozen, dict=True):
     """Work per step on both sides, in groups; numerators over scale.
 
     Attributes:
@@ -153,7 +134,7 @@ class WorkTime(Timed, Struct, frozen=True, dict=True):
         """Σ durations."""
         return total((*(g.time for g in self.groups), self.unattributed))
 
-    def members(self) -> Iterator[tuple[int, Member]]:
+    def members(self) -> Iterator[tuple[int, Item]]:
         """(side, member) of all groups; work whose module one side did not record is of its counterpart's."""
         for group in self.groups:
             for side, members in enumerate(group.members):
@@ -204,7 +185,7 @@ def split_change(count: Pair[int], time: Pair[int]) -> tuple[Fraction, Fraction]
 
 
 def match_work(
-    trees: Pair[CallTree],
+    trees: Trees,
     family_of: FamilyOf,
     sides: Pair[Side],
 ) -> tuple[WorkTime, Pairing]:
@@ -253,7 +234,7 @@ def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[objec
     return calls, [(w.node, w.order, w.name, w.launch_shape or "", w.ordinal, w.count, w.ns) for w in tree.work]
 
 
-def _group(match: Match, trees: Pair[CallTree]) -> Group:
+def _group(match: Match, trees: Trees) -> Group:
     return Group(
         level=match.level,
         phase=shared_value(item.phase for item in chain(*match.items)) or "unknown",
@@ -263,28 +244,25 @@ def _group(match: Match, trees: Pair[CallTree]) -> Group:
     )
 
 
-def _call(trees: Pair[CallTree], nodes: Pair[Sequence[int]]) -> str:
+def _call(trees: Trees, nodes: Pair[Sequence[int]]) -> str:
     """An operator, of one call with its shapes, for eyes."""
     call = trees.control.calls[nodes[0][0]]
     shapes = ", ".join(shape_key(call.label, call.shapes)) if len(nodes[0]) == len(nodes[1]) == 1 else ""
     return f"{call.name}({shapes})" if shapes else call.name
 
 
-def members_of(items: Sequence[Item]) -> tuple[Member, ...]:
-    """Equal items summed, the largest first."""
-    alike = group_by(items, lambda i: (i.work.name, i.work.category, i.op, i.family, i.phase, i.module))
+def members_of(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Items of one name, category, operator, family, phase and module summed, the largest first; all else is that of
+    one of them.
+    """
+    alike = group_by(items, lambda i: (i.name, i.category, i.op, i.family, i.phase, i.module))
     members = [
-        Member(
-            name=name,
-            category=category,
-            op=op,
-            family=family,
-            phase=phase,
-            module=module,
+        replace(
+            equal[0],
             count=sum(item.count for item in equal),
             ns=sum(item.ns for item in equal),
-            first=min(item.work.first for item in equal),
+            first=min(item.first for item in equal),
         )
-        for (name, category, op, family, phase, module), equal in alike.items()
+        for equal in alike.values()
     ]
     return tuple(sorted(members, key=lambda m: (-m.ns, m.name, m.op or "", m.module or "")))

@@ -2,8 +2,6 @@
 over runs.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -11,11 +9,11 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.aggregate.averages import Average
 from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import UNTESTED, Significance, Tested, compare_many
+from tracediff.frozen import Frozen
 from tracediff.pair import Pair, Timed
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
@@ -28,7 +26,7 @@ HOST_WORK = ("cpu_op", *CALL_CATEGORIES)
 GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
 
 
-class RecordedOperation(Struct, frozen=True, kw_only=True):
+class RecordedOperation(Frozen, kw_only=True):
     """What is recorded of an operation.
 
     Attributes:
@@ -46,7 +44,7 @@ class RecordedOperation(Struct, frozen=True, kw_only=True):
         return gpu_or_cpu(self.category)
 
 
-class Op(Timed, RecordedOperation, frozen=True, kw_only=True, dict=True):
+class Op(Timed, RecordedOperation, kw_only=True, dict=True):
     """One operation on both sides, per step; counts and times are numerators over scale.
 
     Attributes:
@@ -180,7 +178,7 @@ def compare_samples(keys: Sequence[Hashable], samples: Pair[Samples], noise_floo
     return compare_many(control, test, noise_floor)
 
 
-class TestedWork(Struct, frozen=True):
+class TestedWork(Frozen):
     """The work of one family, or below one operator; times are medians over steps, means over runs, in µs per step."""
 
     name: str

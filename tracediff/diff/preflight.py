@@ -1,17 +1,15 @@
 """The preflight: whether two sets are comparable (docs/preflight.md), and whether they computed the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet, alike, in_steps
 from tracediff.arrays import distinct
 from tracediff.formatting import ARROW, joined, ranges
+from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.health import counted
 from tracediff.ingest.model.unread import shortened, unread_devices
@@ -93,7 +91,7 @@ WITH_VALUES = (
 )
 
 
-class Reason(Struct, frozen=True):
+class Reason(Frozen):
     """One difference between the sides that may make the comparison misleading."""
 
     code: str
@@ -135,7 +133,7 @@ class Reason(Struct, frozen=True):
         return (words + (changed if len(changed) <= bounds.SHORT_VALUES else "")).lstrip()
 
 
-class Comparability(Struct, frozen=True):
+class Comparability(Frozen):
     """Whether the sides are comparable, and the cautions."""
 
     reasons: tuple[Reason, ...]
@@ -367,7 +365,7 @@ def _truncated(side: TraceSet) -> str:
     return "yes" if counted(side.notes, "truncated") else ""
 
 
-class OtherResult(Struct, frozen=True):
+class OtherResult(Frozen):
     """What both sides computed otherwise: ``norm of the gradients 0.31 → none (first step)``."""
 
     what: str

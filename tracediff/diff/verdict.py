@@ -2,14 +2,12 @@
 times measured without the profiler contradict it, they are what counts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import median
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import force_setattr, replace
 
 from tracediff import thresholds
@@ -18,6 +16,7 @@ from tracediff.diff.accounts import StepTime
 from tracediff.diff.statistics.runs import Estimate, detectable, estimate, interval_us, within_runs
 from tracediff.errors import TracediffError
 from tracediff.formatting import PERCENT, joined, number, percent, plural
+from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import Pair
 
@@ -26,7 +25,7 @@ STEP, WHOLE_FILE, BY_MEDIAN = "per step", "over the whole file", " by the median
 """What times are of, in the verdict's sentence."""
 
 
-class Judging(Struct, frozen=True):
+class Judging(Frozen):
     """The settings of the significance tests.
 
     Attributes:
@@ -56,7 +55,7 @@ Result = Annotated[str, Meta(extra_json_schema={"enum": list(RESULTS)})]
 PValue = Annotated[float | None, Meta(description="p-value of the change; null where untested")]
 
 
-class DiffVerdict(Struct, frozen=True, kw_only=True):
+class DiffVerdict(Frozen, kw_only=True):
     """How the step time differs, and whether the difference is significant."""
 
     result: Result
@@ -94,7 +93,7 @@ class DiffVerdict(Struct, frozen=True, kw_only=True):
     """
 
 
-class Verdict(DiffVerdict, frozen=True, kw_only=True):
+class Verdict(DiffVerdict, kw_only=True):
     """The result for the step time, and what its sentence is made of.
 
     Attributes:
@@ -367,7 +366,7 @@ def change_text(change: float) -> str:
     return f"{percent(abs(change))} {'longer' if change > 0 else 'less time'}"
 
 
-class DiffUnprofiled(Struct, frozen=True, kw_only=True):
+class DiffUnprofiled(Frozen, kw_only=True):
     """The steps that the collector measured without the profiler, and the test of their change."""
 
     control_us: float
@@ -385,7 +384,7 @@ class DiffUnprofiled(Struct, frozen=True, kw_only=True):
     """
 
 
-class Unprofiled(DiffUnprofiled, frozen=True, kw_only=True):
+class Unprofiled(DiffUnprofiled, kw_only=True):
     """The same, with the `conclusion` of a verdict on it, and the `spread` of runs."""
 
     conclusion: str

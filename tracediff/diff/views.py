@@ -2,23 +2,20 @@
 work as one row for an operator with its kernels on both sides.
 """
 
-from __future__ import annotations
-
-import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.arrays import group_by, shared_value
-from tracediff.diff.groups import Group, Member, WorkTime
-from tracediff.diff.matching.items import Item, PlacedWork
+from tracediff.diff.groups import Group, WorkTime
+from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, joined, once, with_more
+from tracediff.frozen import Frozen
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import Amounts, Pair, Timed, side_sums, total
 from tracediff.patterns import late
@@ -90,13 +87,13 @@ def call_names(names: Iterable[str]) -> dict[str, str]:
 UNKNOWN = "(unknown)"
 
 
-class Sum(Amounts, frozen=True, kw_only=True):
+class Sum(Amounts, kw_only=True):
     """One line of a view."""
 
     name: str
 
 
-class Modules(Struct, frozen=True):
+class Modules(Frozen):
     """How modules are summed.
 
     Attributes:
@@ -107,14 +104,14 @@ class Modules(Struct, frozen=True):
     depth: int | None = None
     instances: bool = False
 
-    def __call__(self, member: PlacedWork) -> str:
+    def __call__(self, member: Item) -> str:
         """The name under which the work of ``member`` is summed."""
         path = outermost(member.module or UNKNOWN, self.depth)
         return path if self.instances else every_instance(path)
 
 
 ALL_MODULES = Modules()
-VIEWS: dict[str, Callable[[Member | Item], str]] = {
+VIEWS: dict[str, Callable[[Item], str]] = {
     "family": lambda m: m.family,
     "phase": lambda m: m.phase,
     "module": ALL_MODULES,
@@ -174,7 +171,7 @@ def by_operator(work: WorkTime) -> list[Sum]:
     return _sums(chain.from_iterable(map(operators, work.groups)))
 
 
-def operators(group: Group) -> Iterator[tuple[int, str, Member]]:
+def operators(group: Group) -> Iterator[tuple[int, str, Item]]:
     """(side, operator, member) of the members of ``group``."""
     successors = _successors(group)
     for side, members in enumerate(group.members):
@@ -206,12 +203,12 @@ def kernels_of(family: str) -> str:
     return f"{family} kernels"
 
 
-def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:
+def summed_by(work: WorkTime, key: Callable[[Item], str]) -> list[Sum]:
     """All of ``work`` by the name that ``key`` gives, the largest change first; the lines add up to the account."""
     return _sums((side, key(member), member) for side, member in work.members())
 
 
-def _sums(parts: Iterable[tuple[int, str, Member | Item]]) -> list[Sum]:
+def _sums(parts: Iterable[tuple[int, str, Item]]) -> list[Sum]:
     """Work as (side, name, work), with equal names as one line."""
     sums = side_sums((name, side, (work.ns, work.count)) for side, name, work in parts)
     return sorted_sums(Sum(*both, name=name) for name, both in sums.items())
@@ -234,7 +231,7 @@ def sorted_sums(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 
-class WorkChange(Timed, Struct, frozen=True, dict=True):
+class WorkChange(Timed, Frozen, dict=True):
     """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
 
     Attributes:
@@ -325,7 +322,7 @@ def one_group(groups: Sequence[Group]) -> Group:
     if len(groups) == 1:
         return groups[0]
     ops = [g.ops for g in groups if g.ops]
-    return dataclasses.replace(
+    return replace(
         groups[0],
         ops=total(ops) if len(ops) == len(groups) else None,
         items=Pair(*(tuple(_of_every_instance(chain(*side))) for side in zip(*(g.items for g in groups), strict=True))),
@@ -344,7 +341,7 @@ def _key(group: Group) -> tuple[object, ...]:
     return _operator(group), group.shapes, every_instance(group.module or ""), kernels
 
 
-def _kernels(members: Iterable[Member]) -> tuple[str, ...]:
+def _kernels(members: Iterable[Item]) -> tuple[str, ...]:
     """Match names of GPU work, the longest time first."""
     times: dict[str, int] = defaultdict(int)
     for member in members:
@@ -363,7 +360,7 @@ def _before_and_after(both: Iterable[str]) -> str:
     return once(filter(None, both))
 
 
-def operators_of(both: Pair[tuple[Member, ...]]) -> tuple[str, str]:
+def operators_of(both: Pair[tuple[Item, ...]]) -> tuple[str, str]:
     """The first operator of each side that the other has not, and how many more there are; of both sides where one has
     no other. Empty of GPU work that none launched.
     """

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.aggregate.call_tree import Call, CallTree, Trees
 from tracediff.arrays import Floats
 from tracediff.diff.comparison import OPERATOR
 from tracediff.diff.groups import Group
@@ -32,7 +32,6 @@ from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 from tracediff.runtimes import MEMCPY
 
 T = TypeVar("T")
-Trees = Pair[CallTree]
 Amounts = tuple[Sequence[float], str]
 """(how much work control is, and test; unit)."""
 Launching = list[tuple[Call, float, int]]
@@ -149,12 +148,12 @@ def calls_of(node: Node, leaves: Leaves) -> Floats:
 
 def group_amounts(group: Group, trees: Trees, same_vendor: bool) -> Amounts | None:
     """How much work both sides of ``group`` are, by the first measure that each has, if it has any work."""
-    if all(item.work.size for items in group.items for item in items):
-        sizes = [sum(item.work.size for item in items) for items in group.items]
+    if all(item.size for items in group.items for item in items):
+        sizes = [sum(item.size for item in items) for items in group.items]
         return [size / tree.denominator for size, tree in zip(sizes, trees, strict=True)], "bytes"
     if is_of_other_kinds(group):
         return None
-    names = [{match_name(item.work.name) for item in items} for items in group.items]
+    names = [{match_name(item.name) for item in items} for items in group.items]
     if all(AUTOGRAD_NODE.match(name) or VIEWS.match(base_name(name)) for name in names[0] | names[1]):  # do no work
         return group.count, "calls"
     calls = [_calls(tree, items) for tree, items in zip(trees, group.items, strict=True)]
@@ -173,7 +172,7 @@ def group_amounts(group: Group, trees: Trees, same_vendor: bool) -> Amounts | No
 
 def is_of_other_kinds(group: Group) -> bool:
     """Whether one side copies what a kernel of the other writes: its size is not how much either does."""
-    kinds = [{item.work.category for item in items} for items in group.items]
+    kinds = [{item.category for item in items} for items in group.items]
     return all(kinds) and MEMCPY in set.union(*kinds) and not set.intersection(*kinds)
 
 
@@ -190,7 +189,7 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> Launching:
         if call is None or call.kind != "op" or not elements(call.shapes):
             continue
         # as aten::addmm does for aten::linear
-        if item.work.category != OPERATOR or call.self_ns >= few * call.total:
+        if item.category != OPERATOR or call.self_ns >= few * call.total:
             shaped[item.node] += item.ns
     if shaped.total() < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
         return []
@@ -396,7 +395,7 @@ def processed(name: str, shapes: str | None) -> int:
 
 def _grid(item: Item) -> tuple[int, int]:
     """(blocks, threads of a block); 0 where unknown."""
-    numbers = [int(n) for n in NUMBER.findall(item.work.launch_shape or "")]
+    numbers = [int(n) for n in NUMBER.findall(item.launch_shape or "")]
     return (prod(numbers[:3]), prod(numbers[3:6])) if len(numbers) >= 6 else (0, 0)
 
 
@@ -405,5 +404,5 @@ def _threads(item: Item) -> int:
 
 
 def _tiles(item: Item) -> int:
-    tile = BLOCK_TILE.search(item.work.name)
-    return _grid(item)[0] * int(tile[1]) * int(tile[2]) if tile and not PERSISTENT.search(item.work.name) else 0
+    tile = BLOCK_TILE.search(item.name)
+    return _grid(item)[0] * int(tile[1]) * int(tile[2]) if tile and not PERSISTENT.search(item.name) else 0

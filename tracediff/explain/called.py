@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import ANNOTATION
+from tracediff.aggregate.call_tree import Trees
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.ops import Op
-from tracediff.explain.amounts import Trees
 from tracediff.explain.facts import (
     COMPILED,
     GRAPH_REPLAYS,

@@ -98,7 +98,7 @@ def other_stream(comparison: Comparison) -> list[Fact]:
     moved: tuple[Counter[str], Counter[str]] = Counter(), Counter()
     for group in groups:
         is_elsewhere = [
-            sum(item.ns for item in items if item.work.first.lane != stream) >= thresholds.MOSTLY * time
+            sum(item.ns for item in items if item.first.lane != stream) >= thresholds.MOSTLY * time
             for items, stream, time in zip(group.items, main, group.time, strict=True)
         ]
         if all(group.items) and is_elsewhere[0] != is_elsewhere[1]:
@@ -119,7 +119,7 @@ def _main_streams(groups: Iterable[Group]) -> list[str]:
         if group.family != COMMUNICATION:
             for of_side, items in zip(ns, group.items, strict=True):
                 for item in items:
-                    of_side[item.work.first.lane] += item.ns
+                    of_side[item.first.lane] += item.ns
     common = Counter({stream: ns[0][stream] + ns[1][stream] for stream in ns[0].keys() & ns[1].keys()})
     sums = [common, common] if common else ns
     return [max(of_side, key=lambda stream: (of_side[stream], stream), default="") for of_side in sums]

@@ -18,8 +18,8 @@ from tracediff.aggregate.call_tree import Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import AnyArray, Bools, Floats, Int64
-from tracediff.diff.groups import Group, Member
-from tracediff.diff.matching.items import FamilyOf
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import FamilyOf, Item
 from tracediff.diff.ops import GPU_WORK
 from tracediff.diff.views import call_names, every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW, Unit, time_unit
@@ -312,7 +312,7 @@ class _Labels:
         self._group_of: Pair[dict[Key, int]] = Pair({}, {})
         for g, group in enumerate(self.groups):
             for numbers, items in zip(self._group_of, group.items, strict=True):
-                numbers.update((item.work.key, g) for item in items)
+                numbers.update((item.key, g) for item in items)
         self._replacements = _replacements(self.groups)
         self._of_group = [self._group_chain(g) for g in range(len(self.groups))]
 
@@ -427,7 +427,7 @@ def _replacement(groups: Sequence[Group]) -> str:
     return sides[0] if sides[0] == sides[1] else ARROW.join(sides)
 
 
-def largest_kernel(members: Sequence[Member]) -> str:
+def largest_kernel(members: Sequence[Item]) -> str:
     """Readable name of the largest work of one side of a group; empty where it has none."""
     return display_name(match_name(members[0].name)) if members else ""
 

@@ -8,8 +8,8 @@ from itertools import takewhile
 from math import fsum, isclose, log
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.explain.amounts import HEAVY, CallShares, Trees, flop_calls, nodes_around, work_within
+from tracediff.aggregate.call_tree import Call, CallTree, Trees
+from tracediff.explain.amounts import HEAVY, CallShares, flop_calls, nodes_around, work_within
 from tracediff.explain.reasons import PLACES
 from tracediff.explain.tree import is_near_one
 from tracediff.formatting import counts, times, with_more

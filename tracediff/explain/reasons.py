@@ -371,7 +371,7 @@ def _layout(strides: list[int], sizes: list[int]) -> str:
 
 def _memory(work: NodeWork) -> CauseReason | None:
     """As many bytes copied from or to another kind of memory, where both sides record it."""
-    sizes = [sum(item.work.size for item in side) for side in work.items]
+    sizes = [sum(item.size for item in side) for side in work.items]
     if not (isclose(*sizes, rel_tol=thresholds.SAME_RATIO) if all(sizes) else work.as_much):
         return None
     kinds: list[Counter[tuple[str, str]]] = [Counter(), Counter()]

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import ANNOTATION
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import CallTree, Trees
 from tracediff.diff.comparison import Comparison
-from tracediff.explain.amounts import Trees, work_within
+from tracediff.explain.amounts import work_within
 from tracediff.explain.facts import REPEATED, Fact
 from tracediff.explain.lines import pace
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, in_modules, repeated_modules

@@ -11,11 +11,11 @@ from operator import eq
 import numpy as np
 
 from tracediff import thresholds
-from tracediff.aggregate.call_tree import Call
+from tracediff.aggregate.call_tree import Call, Trees
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
-from tracediff.explain.amounts import LOOKUP, Trees, changed_shape
+from tracediff.explain.amounts import LOOKUP, changed_shape
 from tracediff.explain.facts import FIRST_DIMENSION, OTHER_SIZES, WORK_DIFFERS, Fact
 from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
 from tracediff.explain.programs import calls_by_shape

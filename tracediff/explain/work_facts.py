@@ -9,9 +9,10 @@ from math import isclose, log
 import numpy as np
 
 from tracediff import thresholds
+from tracediff.aggregate.call_tree import Trees
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import NUMBER
-from tracediff.explain.amounts import Trees, flop_calls, flop_ratio
+from tracediff.explain.amounts import flop_calls, flop_ratio
 from tracediff.explain.called import instead, largest_difference, one_sided_calls
 from tracediff.explain.facts import (
     AS_MUCH,

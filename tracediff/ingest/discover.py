@@ -2,8 +2,6 @@
 beside them while they capture CUDA or HIP graphs; and logs of torch.compile.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -3,8 +3,6 @@ profiler's trace of the same process lacks the inputs if it was recorded without
 in the same way (record function id).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One file → a `Trace` for each of its ranks, by the first format that recognises it."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import closing
 

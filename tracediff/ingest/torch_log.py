@@ -4,8 +4,6 @@ each compiled kernel computes, graph breaks, recompilations, and the time that c
 Logs are text from elsewhere: paths and code in them are never opened or run.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator

@@ -2,8 +2,6 @@
 tab.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import chain

@@ -317,19 +317,34 @@ def by_chance(comparison: Comparison) -> str | None:
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
     first = next(iter(comparison.causes), None)
-    same_calls = first is not None and is_pace(first.chain) and _is_as_much(first)
-    same_work = first is not None and first.chain[0] == OPERATORS and _is_as_much(first) and not is_other_work(first)
-    if same_work and any(fact.is_other_work or fact.code == UNIFORM for fact in comparison.facts):
-        return None
-    if same_work and any(fact.code == SAME_CALLS for fact in comparison.facts):
-        return "the same calls take another time: the machine (load, clocks, threads) or a library rather than the program"
-    both = (verdict.control_us, verdict.test_us) if same_work or first is None else (first.control_us, first.test_us)
-    if min(both) < thresholds.MOSTLY * max(both) or not (same_gpu_work or same_calls or same_work):
-        return None  # what doubles, or is added, is no variation
-    lead = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
     runs = "one run" if few == 1 else f"{few} runs"
-    what = "the same work" if same_work else "the host"
-    return f"{lead}with {runs} per side, the time of {what} may vary as much from run to run"
+    if first is not None and first.chain[0] == OPERATORS:
+        return _of_same_work(comparison, first, runs)
+    if first is not None and _doubles(first.control_us, first.test_us):
+        return None
+    same_calls = first is not None and is_pace(first.chain) and _is_as_much(first)
+    if not same_gpu_work and not same_calls:
+        return None
+    same_work = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
+    return f"{same_work}with {runs} per side, the time of the host may vary as much from run to run"
+
+
+def _of_same_work(comparison: Comparison, first: Cause, runs: str) -> str | None:
+    """See `by_chance`, of sides without a GPU whose operators are what changed most."""
+    facts, verdict = comparison.facts, comparison.verdict
+    if not _is_as_much(first) or is_other_work(first) or any(f.is_other_work or f.code == UNIFORM for f in facts):
+        return None
+    if any(fact.code == SAME_CALLS for fact in facts):
+        where = "the machine (load, clocks, threads) or a library"
+        return f"the same calls take another time: {where} rather than the program"
+    if _doubles(verdict.control_us, verdict.test_us):
+        return None
+    return f"with {runs} per side, the time of the same work may vary as much from run to run"
+
+
+def _doubles(control: float, test: float) -> bool:
+    """Whether one takes so much longer than the other, or has it alone, that it is no variation."""
+    return min(control, test) < thresholds.MOSTLY * max(control, test)
 
 
 def _is_as_much(cause: Cause) -> bool:

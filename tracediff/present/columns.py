@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.diff.comparison import OPERATOR, Comparison
-from tracediff.diff.groups import Group, Member
-from tracediff.diff.matching.items import LEVELS
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import LEVELS, Item
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.views import WorkChange
@@ -126,7 +126,7 @@ class RowSchema(Struct, frozen=True, dict=True):
         return [self.json_type(*self.values(JSON, scaled, row)) for row in rows]
 
 
-def _both(
+def both_sides(
     name: str, meaning: str, value: str | Callable[[Any, Any, int], Any], head: str = "", **more: Any
 ) -> list[RowColumn]:
     """The columns of both sides: ``*`` is the side in texts and paths; ``value`` has the side's position as well."""
@@ -182,8 +182,8 @@ SIGNIFICANCE = (
     ),
 )
 NUMBERS = (
-    *_both("*_count", OCCURRENCES, "count.*", "count, *"),
-    *_both("*_us", PER_STEP, "time.*", "*"),
+    *both_sides("*_count", OCCURRENCES, "count.*", "count, *"),
+    *both_sides("*_us", PER_STEP, "time.*", "*"),
     RowColumn("delta_us", "test − control, µs per step", "time.delta", head="change"),
 )
 """The numbers that every kind of work has."""
@@ -201,7 +201,7 @@ STATES = RowSchema(
 FAMILIES = RowSchema(
     (
         replace(FAMILY, name="name"),
-        *_both("*_us", "mean over runs of the median over steps, µs per step", lambda _, family, k: family.us[k]),
+        *both_sides("*_us", "mean over runs of the median over steps, µs per step", lambda _, family, k: family.us[k]),
         *SIGNIFICANCE,
         RELATIVE,
         RowColumn(
@@ -223,14 +223,14 @@ OPS = RowSchema(
         CATEGORY,
         FAMILY,
         *NUMBERS[:2],
-        *_both(
+        *both_sides(
             "*_total_us",
             TOTAL,
             "total.*",
             "total, *",
             hidden=SCREENS,
         ),
-        *_both("*_self_us", SELF, "self_time.*", "*"),
+        *both_sides("*_self_us", SELF, "self_time.*", "*"),
         RowColumn(
             "delta_self_us", "test − control of the self time, µs per step", "delta", outputs=SCREENS, head="change"
         ),
@@ -317,7 +317,7 @@ class MemberOf(NamedTuple):
     """A member of a group, and its side."""
 
     side: str
-    member: Member
+    member: Item
 
 
 def members(group: Group) -> Pair[list[MemberOf]]:
@@ -399,19 +399,19 @@ GROUPS = RowSchema(
             lambda _, group: group.shapes or None,
             outputs=(FRAME,),
         ),
-        *_both(*KERNELS, lambda _, g, k: [display_name(m.name) for m in g.members[k]], outputs=(FRAME,)),
+        *both_sides(*KERNELS, lambda _, g, k: [display_name(m.name) for m in g.members[k]], outputs=(FRAME,)),
         FAMILY,
         RowColumn("module", MODULE, type=str | None),
         PHASE,
         replace(LINES, value="lines", type=tuple[str, ...], outputs=(JSON,)),
         LINES,
-        *_both(
+        *both_sides(
             *MEMBERS_OF,
             lambda comparison, group, k: MEMBERS.json(comparison, members(group)[k]),
             type=list[MEMBERS.json_type],  # type: ignore[name-defined]  # made from its columns
             outputs=(JSON,),
         ),
-        *_both(
+        *both_sides(
             "*_ops",
             "occurrences per step of the operator that all members share; null where they share none",
             lambda comparison, group, k: group.ops and comparison.number(group.ops[k]),
@@ -489,13 +489,13 @@ CHANGES = RowSchema(
             hidden=SCREENS,
         ),
         RowColumn("module", MODULE, lambda _, change: change.module or None, head="module", width=220),
-        *_both(*KERNELS, lambda _, change, k: [*change.short_names[k]], outputs=(FRAME,)),
+        *both_sides(*KERNELS, lambda _, change, k: [*change.short_names[k]], outputs=(FRAME,)),
         _merged(PHASE, *SCREENS),
         _merged(LINES, PAGE),
         replace(INSTANCES, value=lambda _, change: len(change.groups)),
         *NUMBERS,
         *(_merged(column, PAGE) for column in PARTS),
-        *_both(*MEMBERS_OF, _largest_members, type=list, outputs=(PAGE,)),
+        *both_sides(*MEMBERS_OF, _largest_members, type=list, outputs=(PAGE,)),
         RowColumn(
             "all_members",
             "how many members each side has",

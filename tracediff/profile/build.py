@@ -1,7 +1,5 @@
 """Builds a `Profile` from a `Trace`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@ And from one of its GPU events to the call that launched it and the operators ar
 it launched.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -17,6 +16,7 @@ from tracediff.charts import OF_SET
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.errors import printable
 from tracediff.formatting import PERCENT, count, percent, time_unit, with_digits
+from tracediff.frozen import Frozen
 from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.present.plain_text import Table
 from tracediff.present.sections import BY_TITLES, first_notes
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Head(Struct, frozen=True):
+class Head(Frozen):
     """The lines above the tables: the set's name, its runs and steps, its step time, and a caution or nothing."""
 
     title: str

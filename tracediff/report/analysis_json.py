@@ -4,8 +4,6 @@ The fields are in the order in which they are written. `docs/site/json_schema.py
 Schema from these types; docs/analysis.md is the same in prose.
 """
 
-from __future__ import annotations
-
 from tracediff.analysis import Analysis, SetFinding
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.ingest.model.health import Note

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from tracediff import charts
 from tracediff.charts.theme import NO_BUTTONS, caption, height_of
 from tracediff.errors import TracediffError, quoted
 from tracediff.report.page.html import render
-from tracediff.write import make_folder, write_bytes, write_text
+from tracediff.write import StrPath, make_folder, write_bytes, write_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -36,7 +35,7 @@ CONFIG = {"responsive": True, "displaylogo": False, "typesetMath": False, "modeB
 
 def write_charts(
     subject: Scaled,
-    folder: str | os.PathLike[str],
+    folder: StrPath,
     formats: Sequence[str] = (),
     theme: str = "light",
     names: Sequence[str] = charts.NAMES,
@@ -54,9 +53,7 @@ def write_charts(
     return write_figures({name: getattr(charts, name)(subject, theme=theme) for name in names}, folder, formats)
 
 
-def write_figures(
-    figures: dict[str, go.Figure], folder: str | os.PathLike[str], formats: Sequence[str] = ()
-) -> list[Path]:
+def write_figures(figures: dict[str, go.Figure], folder: StrPath, formats: Sequence[str] = ()) -> list[Path]:
     """Write each of ``figures`` under its name, as `write_charts` does.
 
     Raises:
@@ -118,7 +115,7 @@ def check_formats(formats: Sequence[str]) -> None:
 
 
 def write_images(
-    comparison: Comparison, folder: str | os.PathLike[str], names: Sequence[str], image_format: str
+    comparison: Comparison, folder: StrPath, names: Sequence[str], image_format: str
 ) -> dict[str, tuple[Path, str]]:
     """Chart → (its image in ``folder``, its title) of those of ``names`` that have something to show.
 

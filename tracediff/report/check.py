@@ -2,8 +2,6 @@
 (docs/reference/check.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 from xml.etree import ElementTree as xml

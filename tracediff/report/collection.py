@@ -2,8 +2,6 @@
 (docs/reference/table.md).
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from rich.console import Console, Group

@@ -2,8 +2,6 @@
 command. Terminals and logs: `tracediff.errors`. HTML: the templates. JSON and XML: their libraries.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import groupby
 from typing import Any

@@ -1,7 +1,5 @@
 """``tracediff explain``: how the work of one name was matched, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from glob import escape
@@ -13,7 +11,8 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.arrays import group_by
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group, Member
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import Item
 from tracediff.diff.views import kernels_of, operators
 from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, log_line, printable, quoted
 from tracediff.explain.explanation import Explanation
@@ -81,7 +80,7 @@ def _work(comparison: Comparison, name: str, most: int) -> list[str]:
     return lines
 
 
-def _named(group: Group) -> Iterator[tuple[int, Member, tuple[str, ...]]]:
+def _named(group: Group) -> Iterator[tuple[int, Item, tuple[str, ...]]]:
     """(side, member, all that it is called) of the members of ``group``."""
     for side, operator, member in operators(group):
         names = operator, member.name, match_name(member.name), display_name(member.name), member.op or ""
@@ -216,13 +215,13 @@ def why_matched(level: str, call: str | None, labels: Pair[str]) -> str:
     return WHY[level].format(call=call or "an operator", labels=labels)
 
 
-def _together(same: Sequence[Member]) -> Member:
+def _together(same: Sequence[Item]) -> Item:
     """The work of ``same``, all of one name, as one."""
     first = min(same, key=lambda member: (member.first.file, member.first.ns))
     return replace(first, count=sum(member.count for member in same), ns=sum(member.ns for member in same))
 
 
-def _member(comparison: Comparison, member: Member, files: tuple[str, ...]) -> str:
+def _member(comparison: Comparison, member: Item, files: tuple[str, ...]) -> str:
     operator = f" below {member.op}" if member.op and member.op != member.name else ""
     first, kind = member.first, "stream" if member.category in DEVICE_CATEGORIES else "thread"
     return (

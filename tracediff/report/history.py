@@ -2,8 +2,6 @@
 (docs/reference/history.md).
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Sequence

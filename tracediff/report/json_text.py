@@ -1,7 +1,5 @@
 """What every JSON document shares: how it is written, and how its types state the values of a key."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar

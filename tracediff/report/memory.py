@@ -2,8 +2,6 @@
 (docs/reference/memory.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated

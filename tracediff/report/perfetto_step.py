@@ -2,8 +2,6 @@
 launches to GPU events.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,12 +11,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.arrays import MISSING, Int64, Spans, last_equal, mapped, stacked, tuples
 from tracediff.errors import TracediffError, printable
+from tracediff.frozen import Frozen
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -39,7 +38,7 @@ Key = tuple[bool, int, int]
 encoded = msgspec.json.Encoder().encode
 
 
-class Ids(Struct, frozen=True):
+class Ids(Frozen):
     """Numbers of processes, threads and arrows that are new in the file: Perfetto takes equal thread ids of two
     processes for one thread.
     """
@@ -49,7 +48,7 @@ class Ids(Struct, frozen=True):
     arrow: Iterator[int] = field(default_factory=lambda: count(1))
 
 
-class StepEvents(Struct, frozen=True):
+class StepEvents(Frozen):
     """The events of one side.
 
     Attributes:
@@ -63,7 +62,7 @@ class StepEvents(Struct, frozen=True):
     left_out: int
 
 
-class PlacedEvents(Spans, frozen=True, kw_only=True):
+class PlacedEvents(Spans, kw_only=True):
     """Where n events of a trace are shown.
 
     Attributes:

@@ -2,20 +2,29 @@
 stacks, one line per path of calls.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
+from tracediff.frozen import Frozen
 from tracediff.pair import SIDES
-from tracediff.present.columns import CSV, GROUPS, MEMBERS, NUMBERS, OPS, STATES, RowSchema, Scaled, members
+from tracediff.present.columns import (
+    CSV,
+    GROUPS,
+    MEMBERS,
+    NUMBERS,
+    OPS,
+    STATES,
+    RowColumn,
+    RowSchema,
+    Scaled,
+    both_sides,
+    members,
+)
 from tracediff.present.tables import table_columns
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.escape import csv_cell
@@ -23,7 +32,7 @@ from tracediff.report.json_types import Row
 from tracediff.report.to_json import tables_of
 
 
-class OutputTable(Struct, frozen=True):
+class OutputTable(Frozen):
     """A table. Attributes: columns: their names. values: of each row."""
 
     columns: tuple[str, ...]
@@ -57,21 +66,24 @@ def health(comparison: Comparison) -> OutputTable:
     return OutputTable(("side", "code", "message", "count"), rows)
 
 
+TREE = RowSchema(
+    (
+        RowColumn("parent", "number of the row of the call around it, −1 of a phase"),
+        RowColumn("depth", "0 of a phase"),
+        RowColumn("kind", "phase, annotation, module or op", "call.kind"),
+        RowColumn("name", "name for people", "call.display_name"),
+        RowColumn("shapes", "shapes of its inputs; empty where unknown", "call.shapes"),
+        RowColumn("side", "which side makes it: both, control or test"),
+        *NUMBERS[:2],
+        *both_sides("*_host_us", "duration on the host, µs per step", "host.*"),
+        *NUMBERS[2:],
+    )
+)
+
+
 def tree(comparison: Comparison) -> OutputTable:
     """The merged call tree; row k is the call that `parent` numbers k."""
-    us, number = comparison.us, comparison.number
-    call = ("parent", "depth", "kind", "name", "shapes", "side")
-    rows = [
-        (
-            *(node.parent, node.depth, node.call.kind, node.call.display_name, node.call.shapes, node.side),
-            *node.count.map(number),
-            *node.host.map(us),
-            *(*node.work.map(us), us(node.work.delta)),
-        )
-        for node in merge_calls(comparison.trees, comparison.pairing)[0]
-    ]
-    counts, times = ([column.name for column in columns] for columns in (NUMBERS[:2], NUMBERS[2:]))
-    return OutputTable((*call, *counts, "control_host_us", "test_host_us", *times), rows)
+    return output_table(TREE, CSV, comparison, merge_calls(comparison.trees, comparison.pairing)[0])
 
 
 def steps(comparison: Comparison) -> OutputTable:

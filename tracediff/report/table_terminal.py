@@ -1,14 +1,11 @@
 """Tables in a terminal: any, and that of changes by work; and how a screen is printed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import compress
 
-from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -18,6 +15,7 @@ from rich.text import Text
 from tracediff import bounds
 from tracediff.errors import log_line, printable
 from tracediff.formatting import Unit, time_unit
+from tracediff.frozen import Frozen
 from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.present.plain_text import BAR, Table, bars, cut_left, no_rows_shown, shortened, shortened_pairs
@@ -29,7 +27,7 @@ WITHOUT_VALUE = ("", "–", "unknown")
 """Texts of a cell whose value is unknown."""
 
 
-class AsWide(Struct, frozen=True):
+class AsWide(Frozen):
     """What ``draw`` makes of the number of columns that there are."""
 
     draw: Callable[[int], Iterable[RenderableType]]
@@ -119,7 +117,7 @@ KEPT = "\ue000"
 """In their place while lines are broken; no text has it that `printable` let through."""
 
 
-class Sentence(Struct, frozen=True):
+class Sentence(Frozen):
     """A text whose lines end beside amounts, not within them, and whose further lines are indented."""
 
     text: str

@@ -1,7 +1,5 @@
 """`Comparison` → the JSON document of schema ``tracediff.diff/1`` (docs/reference/json.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, TypeVar
 

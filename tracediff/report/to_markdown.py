@@ -1,7 +1,5 @@
 """`Comparison` → GitHub-flavoured Markdown, and the tables that every Markdown output has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 

@@ -2,15 +2,12 @@
 (docs/perfetto.md).
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import __version__, bounds
 from tracediff.aggregate.averages import TypicalStep
@@ -19,6 +16,7 @@ from tracediff.arrays import tuples
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import ARROW, plural
+from tracediff.frozen import Frozen
 from tracediff.pair import SIDES
 from tracediff.present.explanation_lines import INNER, explanation_table, sentence
 from tracediff.profile.events.step_states import state_label
@@ -39,13 +37,13 @@ from tracediff.report.perfetto_step import (
     thread_events,
     us,
 )
-from tracediff.write import write_bytes, write_text
+from tracediff.write import StrPath, write_bytes, write_text
 
 STATE_ROW = 0
 """The row of states in a timeline."""
 
 
-class MergedTrace(Struct, frozen=True):
+class MergedTrace(Frozen):
     """One trace of two steps.
 
     Attributes:
@@ -56,7 +54,7 @@ class MergedTrace(Struct, frozen=True):
     text: str
     summary: str
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: StrPath) -> None:
         """Write it to ``path``, compressed where that ends in ``.gz``; ``-`` is standard output.
 
         Raises:

@@ -1,13 +1,10 @@
 """`Comparison` → a terminal screen."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from textwrap import wrap
 
-from msgspec import Struct
 from rich.cells import set_cell_size
 from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
@@ -21,6 +18,7 @@ from tracediff.diff.views import ALL_MODULES, UNKNOWN, Modules
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
 from tracediff.formatting import ARROW, change, counts, time_unit
+from tracediff.frozen import Frozen
 from tracediff.pair import Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
@@ -54,7 +52,7 @@ SHORT, SCREEN = 24, 30
 CLOSING = "0 ns unexplained"
 
 
-class Screen(Struct, frozen=True, kw_only=True):
+class Screen(Frozen, kw_only=True):
     """What a screen shows.
 
     Attributes:

@@ -12,7 +12,7 @@ from tracediff import bounds
 from tracediff.aggregate.samples import per_step, work_per_step
 from tracediff.charts.figures.timeline import StepSpans, name_spans, name_steps
 from tracediff.diff.comparison import CallPlace, places, places_of
-from tracediff.diff.groups import Group, Member
+from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.diff.views import Sum
@@ -83,7 +83,7 @@ def spans_of(
         selects = [events_named(item.category, table_name(item.raw_name), of_every_step=of_every_step)] * 2
     else:
         sides = zip(context.sets, _items(context, item), context.whole.trees, strict=True)
-        selects = [events_of_work(traces, {piece.work.key for piece in items}, tree) for traces, items, tree in sides]
+        selects = [events_of_work(traces, {piece.key for piece in items}, tree) for traces, items, tree in sides]
     return [inspector.spans(step, select) for step, select in zip(context.shown_steps, selects, strict=True)]
 
 
@@ -124,7 +124,7 @@ def _op(context: PageContext, op: Op) -> list[Any]:
     ]
 
 
-def _belongs_to(member: Member, op: Op) -> bool:
+def _belongs_to(member: Item, op: Op) -> bool:
     """Whether a member of a group is work of ``op`` or was launched by it."""
     is_same = member.category == op.category and table_name(member.name) == table_name(op.raw_name)
     return is_same or (op.category == "cpu_op" and member.op == op.raw_name)
@@ -141,9 +141,7 @@ def _steps(context: PageContext, items: Sequence[Sequence[Item]]) -> list[Any]:
     """The chart of the time of the work in each used step."""
     gpu = context.whole.has_gpu
     sides = zip(context.sets, context.whole.trees, items, strict=True)
-    samples = [
-        work_per_step(traces, tree, gpu, [item.work for item in side_items]) for traces, tree, side_items in sides
-    ]
+    samples = [work_per_step(traces, tree, gpu, side_items) for traces, tree, side_items in sides]
     return _time_per_step(name_steps(samples, quantity="time", theme=context.theme))
 
 
@@ -243,13 +241,13 @@ def _group(context: PageContext, group: Group) -> list[Any]:
     return [_facts(facts), html.Div(sides, className="sides")]
 
 
-def _members(context: PageContext, members: Sequence[Member]) -> Any:
+def _members(context: PageContext, members: Sequence[Item]) -> Any:
     if not members:
         return components.missing("none")
     return components.items([_member(context, member) for member in members])
 
 
-def _member(context: PageContext, member: Member) -> list[Any]:
+def _member(context: PageContext, member: Item) -> list[Any]:
     operator = [" in ", components.name(member.op)] if member.op and member.op != member.name else []
     return [
         f"{count(context.comparison.number(member.count))} × ",

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group, Member
+from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op, largest_first
 from tracediff.diff.views import VIEWS, Sum, WorkChange, summed_by
@@ -109,7 +109,7 @@ def row_of_operator(comparison: Comparison, name: str) -> str | None:
     return _key(_identity(largest, "groups")) if largest else None
 
 
-SUMS: dict[str, Callable[[Member | Item], str]] = {
+SUMS: dict[str, Callable[[Item], str]] = {
     "modules": VIEWS["module"],
     "families": VIEWS["family"],
 }

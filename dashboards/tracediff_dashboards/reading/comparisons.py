@@ -17,7 +17,7 @@ from tracediff import bounds
 from tracediff.aggregate.assemble import narrowed
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison, only
-from tracediff.diff.groups import Member
+from tracediff.diff.matching.items import Item
 from tracediff.diff.verdict import Judging
 from tracediff.explain.compare import compare_sets, of_common_ranks
 from tracediff.formatting import ranges
@@ -132,7 +132,7 @@ class PageContext(Struct, frozen=True):
         return [StepChoice(traces, key, side.typical) for traces, key, side in zip(self.sets, keys, sides, strict=True)]
 
     @property
-    def members(self) -> list[Member]:
+    def members(self) -> list[Item]:
         """The matched work of both sides, whatever the filters."""
         return [member for group in self.whole.work.groups for side in group.members for member in side]
 

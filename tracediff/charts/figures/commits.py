@@ -1,7 +1,5 @@
 """A history: the step time of each commit with its interval, the levels between changes, families and memory."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from statistics import fmean

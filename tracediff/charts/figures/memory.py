@@ -1,7 +1,5 @@
 """Memory allocated: over the step, and in snapshots over the recording, stacked by call site."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import plotly.graph_objects as go

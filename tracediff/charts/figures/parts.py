@@ -1,7 +1,5 @@
 """Parts of a whole: the work of both sides by family; of one set the step by state, and its work."""
 
-from __future__ import annotations
-
 import plotly.graph_objects as go
 
 from tracediff import bounds

@@ -1,7 +1,5 @@
 """How steps and ranks differ: the periods of all used steps, run by run, and where the time of each rank went."""
 
-from __future__ import annotations
-
 from collections import Counter
 from statistics import mean, median
 

@@ -1,7 +1,5 @@
 """From the control's step to the test's, state by state."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 import plotly.graph_objects as go

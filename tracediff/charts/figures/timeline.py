@@ -1,7 +1,5 @@
 """When work ran: one step of each side with its streams and threads, spans of a name in it, its time by step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 
@@ -141,7 +139,7 @@ NARROWEST = 1 / 1000
 """Part of the longer step that a mark is wide at least; marks that touch are one."""
 
 
-class StepSpans(Spans, frozen=True, kw_only=True):
+class StepSpans(Spans, kw_only=True):
     """What ran in one step.
 
     Attributes:

@@ -1,7 +1,5 @@
 """Figures: the numbers of a comparison to which a limit applies, and how many runs per side would decide it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -9,7 +7,6 @@ from fnmatch import fnmatchcase
 from statistics import median
 from textwrap import shorten
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -19,6 +16,7 @@ from tracediff.diff.gate.limits import NAMED, Limit
 from tracediff.diff.ops import Op, TestedWork
 from tracediff.diff.statistics.runs import reach
 from tracediff.errors import TracediffError, did_you_mean, quoted
+from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import total
 from tracediff.profile.events.step_states import STATES
@@ -47,7 +45,7 @@ FEW_RUNS = "too few runs: significance unknown"
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
 
-class Figure(Struct, frozen=True):
+class Figure(Frozen):
     """One number per side.
 
     Attributes:

@@ -1,12 +1,9 @@
 """The gate: the result of each limit, and of the whole check."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from datetime import date
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -23,6 +20,7 @@ from tracediff.diff.gate.limits import STOPPING, GateSettings, Limit, Waiver, wa
 from tracediff.diff.preflight import REFUSED, Reason
 from tracediff.diff.statistics.runs import runs_to_detect, runs_to_separate
 from tracediff.formatting import signed_percent
+from tracediff.frozen import Frozen
 
 SINGLE_RUN = "single-run"
 PASS, REGRESSION, INCONCLUSIVE, WAIVED, NOT_COMPARABLE = (
@@ -44,7 +42,7 @@ UNTESTED = f"decided by the figures alone ({SINGLE_RUN} is allowed): significanc
 EXIT_CODES = {PASS: 0, REGRESSION: 1, INCONCLUSIVE: 3, NOT_COMPARABLE: 3}
 
 
-class Judged(Struct, frozen=True):
+class Judged(Frozen):
     """The result of one limit on one figure.
 
     Attributes:
@@ -68,7 +66,7 @@ class Judged(Struct, frozen=True):
         return None if self.figure.control is None else self.limit.bound(self.figure.control)
 
 
-class Gate(Struct, frozen=True):
+class Gate(Frozen):
     """The result of the whole check.
 
     Attributes:

@@ -1,13 +1,11 @@
 """The cascade: level by level, what is left of both sides is matched, until every item is in exactly one group."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 from itertools import chain
 
 from tracediff import thresholds
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import CallTree, Trees
 from tracediff.arrays import group_by
 from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
@@ -19,7 +17,7 @@ from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import MEMCPY
 
 
-def cascade(items: Sides, trees: Pair[CallTree], pairing: Pairing) -> list[Match]:
+def cascade(items: Sides, trees: Trees, pairing: Pairing) -> list[Match]:
     """All items of both sides in groups; items in order of running."""
     leftover, scopes = Leftover(items), scopes_of(items, trees)
     matches: list[Match] = []
@@ -77,10 +75,10 @@ def _are_comparable(sides: Sides) -> bool:
 
 def _operator(item: Item) -> Hashable:
     """What launched it, or the work itself; a copy is other work than a kernel, or than a copy the other way."""
-    return item.name if item.work.category == MEMCPY else item.work.category, match_name(item.op or item.work.name)
+    return item.match_name if item.category == MEMCPY else item.category, match_name(item.op or item.name)
 
 
-def by_operator(leftover: Leftover, trees: Pair[CallTree], pairing: Pairing) -> list[Match]:
+def by_operator(leftover: Leftover, trees: Trees, pairing: Pairing) -> list[Match]:
     """Levels exact and op: the items below one call; where only an operator further out has work on both sides, the
     items below that.
     """
@@ -110,7 +108,7 @@ def by_operator(leftover: Leftover, trees: Pair[CallTree], pairing: Pairing) -> 
     return [match for shared, sides in pairs for match in _of_calls(trees, shared, sides)]
 
 
-def _of_calls(trees: Pair[CallTree], shared: Pair[int], sides: Sides) -> list[Match]:
+def _of_calls(trees: Trees, shared: Pair[int], sides: Sides) -> list[Match]:
     """The work of a pair of calls: one group, and what only one of them does apart, if the rest of what they do is the
     same as often per call.
     """
@@ -118,7 +116,7 @@ def _of_calls(trees: Pair[CallTree], shared: Pair[int], sides: Sides) -> list[Ma
     counts: list[Counter[Hashable]] = [Counter(), Counter()]
     for of_name, items in zip(counts, sides, strict=True):
         for item in items:
-            of_name[item.match] += item.work.count
+            of_name[item.match] += item.count
     both = counts[0].keys() & counts[1].keys()
     alone = sides.map(lambda items: [item for item in items if item.match not in both])
     if all(alone) or not both or any(counts[0][name] * calls[1] != counts[1][name] * calls[0] for name in both):
@@ -127,7 +125,7 @@ def _of_calls(trees: Pair[CallTree], shared: Pair[int], sides: Sides) -> list[Ma
     return [Match(_trust(trees, shared_work), shared_work, shared.map(lambda node: (node,))), *_one_sided(alone)]
 
 
-def _with_other_sizes(matches: list[Match], leftover: Leftover, trees: Pair[CallTree]) -> list[Match]:
+def _with_other_sizes(matches: list[Match], leftover: Leftover, trees: Trees) -> list[Match]:
     """``matches`` where each call that a side makes less often has, of that side, the calls of the same operator in the
     same place that only this side makes, if they are no more than it lacks: ranks and steps with batches of several
     sizes have the same calls of other sizes.
@@ -153,20 +151,18 @@ def _call_place(tree: CallTree, node: int, item: Item) -> Hashable:
     return tree.calls[node].label, item.module, item.phase
 
 
-def count_of_calls(trees: Pair[CallTree], match: Match) -> Pair[int]:
+def count_of_calls(trees: Trees, match: Match) -> Pair[int]:
     """How often the calls of ``match`` are made on both sides."""
     return Pair(*(sum(tree.calls[k].count for k in nodes) for tree, nodes in zip(trees, match.calls, strict=True)))
 
 
-def _lack(trees: Pair[CallTree], match: Match, side: int) -> int:
+def _lack(trees: Trees, match: Match, side: int) -> int:
     """How many calls of ``match`` a side lacks."""
     calls = count_of_calls(trees, match)
     return calls[1 - side] - calls[side]
 
 
-def _fill(
-    matches: list[Match], places: list[int], rest: dict[int, list[Item]], trees: Pair[CallTree], side: int
-) -> None:
+def _fill(matches: list[Match], places: list[int], rest: dict[int, list[Item]], trees: Trees, side: int) -> None:
     """Give those of ``matches`` at ``places`` the calls of ``rest`` (node → items of a side): each in turn the next;
     where these are not as many, all are one group, and the other places are left empty.
     """
@@ -208,7 +204,7 @@ def _depths(tree: CallTree) -> list[int]:
     return depths
 
 
-def _trust(trees: Pair[CallTree], sides: Sides) -> str:
+def _trust(trees: Trees, sides: Sides) -> str:
     """exact where both sides run the same kernels below the same operators, op otherwise."""
     kernels = [
         Counter(

@@ -5,15 +5,13 @@ same two anchors an operator belongs to the first fused kernel of the other side
 group with another that lists one of the same operators.
 """
 
-from __future__ import annotations
-
 import json
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
 from tracediff import bounds
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import CallTree, Trees
 from tracediff.arrays import group_by
 from tracediff.diff.matching.align import Joined, align, ascending, equal_in_turn
 from tracediff.diff.matching.call_pairs import STEADY, shape_key
@@ -24,20 +22,20 @@ PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""
 
 
-def by_fusion(leftover: Leftover, matches: list[Match], trees: Pair[CallTree]) -> list[Match]:
+def by_fusion(leftover: Leftover, matches: list[Match], trees: Trees) -> list[Match]:
     """Groups of fused kernels with the operators they compute, phase by phase."""
     fusions: list[Match] = []
     for phase, (a, b) in leftover.by_phase():
-        both = {i.name for i in a if i.fused} & {
-            i.name for i in b if i.fused
+        both = {i.match_name for i in a if i.fused} & {
+            i.match_name for i in b if i.fused
         }  # their partners are each other, which other levels find
-        a, b = ([i for i in items if i.name not in both] for items in (a, b))
+        a, b = ([i for i in items if i.match_name not in both] for items in (a, b))
         if a and b and any(i.fused for i in (*a, *b)):
             fusions += _in_phase(a, b, [m.items for m in matches if m.items[0][0].phase == phase], trees)
     return fusions
 
 
-def _in_phase(a: list[Item], b: list[Item], matched: list[Sides], trees: Pair[CallTree]) -> list[Match]:
+def _in_phase(a: list[Item], b: list[Item], matched: list[Sides], trees: Trees) -> list[Match]:
     products = _products(a, b, trees)
     heavy = [(x, y) for x, y in matched if x[0].family in STEADY]
     anchors = ascending([(_first(x), _first(y)) for x, y in (*heavy, *products)])
@@ -73,20 +71,20 @@ def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, joi
     """
     chains = [list(_lists(item, tree)) for item in items] if kernels else []
     computing = _computing(kernels, {op for chain in chains for op in chain})
-    names = {k.name for k in kernels}
+    names = {k.match_name for k in kernels}
     owner: dict[str, Item] = {}
     joined_ops: set[tuple[str, str]] = set()
     for item, chain in zip(items, chains, strict=False):
-        own_name = item.name if item.name in names else ""
+        own_name = item.match_name if item.match_name in names else ""
         for op in chain:
-            first = next((k for k in computing.get(op, ()) if k.name != item.name), None)
+            first = next((k for k in computing.get(op, ()) if k.match_name != item.match_name), None)
             if first is None:
                 continue
             joined.join(id(item), id(owner.setdefault(op, first)))
             if not VIEWS.match(op) and (op, own_name) not in joined_ops:
                 joined_ops.add((op, own_name))
                 for kernel in computing[op]:
-                    if kernel.name != own_name:
+                    if kernel.match_name != own_name:
                         joined.join(id(kernel), id(first))
             break
 
@@ -117,7 +115,7 @@ def _lists(item: Item, tree: CallTree) -> Iterable[str]:
     """Base names that a fused kernel's list may have for ``item``: its operators from the innermost outwards, those
     that move data first.
     """
-    chain, node = [base_name(item.name)] if item.op is None or item.name == item.op else [], item.node
+    chain, node = [base_name(item.match_name)] if item.op is None or item.match_name == item.op else [], item.node
     while node >= 0 and tree.calls[node].kind == "op":
         chain.append(base_name(tree.calls[node].name))
         node = tree.calls[node].parent
@@ -125,7 +123,7 @@ def _lists(item: Item, tree: CallTree) -> Iterable[str]:
     return sorted(chain, key=lambda op: VIEWS.match(op) is not None)
 
 
-def _products(a: list[Item], b: list[Item], trees: Pair[CallTree]) -> list[tuple[list[Item], list[Item]]]:
+def _products(a: list[Item], b: list[Item], trees: Trees) -> list[tuple[list[Item], list[Item]]]:
     """What calls of matrix products of equal dimensions run, in order: compiled code computes a biased product as a
     plain one and adds the bias elsewhere.
     """

@@ -12,11 +12,12 @@ from itertools import chain, takewhile
 from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from tracediff.aggregate.call_tree import CallTree, Work
+from tracediff.aggregate.call_tree import CallTree, Trees, Work
 from tracediff.arrays import shared_value
 from tracediff.formatting import joined
+from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import CompiledGraph, CompiledKernel, Manifest, TorchLog
 from tracediff.ingest.model.names import as_one
 from tracediff.pair import Pair
@@ -33,7 +34,7 @@ VIEWS = late(
 PHASE_OF = {"inference": "forward"}
 
 
-class KernelOrigin(Struct, frozen=True):
+class KernelOrigin(Frozen):
     """What one kernel computes: base names of the original operators (``native_layer_norm``; empty where unknown), the
     module that holds them all, None where none does, and their lines of code, None where unknown.
     """
@@ -122,64 +123,34 @@ FamilyOf = Callable[[str, str | None], str]
 FUSED_LIST = late(r"(?:^|_)fused_(?P<ops>.+?)(?:_\d+)?$", re.DOTALL)
 
 
-class PlacedWork(Struct, frozen=True, kw_only=True):
-    """Where work belongs.
+class Item(Work, kw_only=True, dict=True):
+    """Equal work of one side, and where it belongs; counts and times are numerators over the comparison's scale.
 
     Attributes:
         op: the operator that launched it, None for none. family, phase: kind of work, part of the step.
         module: path, None where unknown.
+        line: the code outside of torch that its operator runs for, None where unknown.
+        fused: the operators that a fused kernel computes: base names from its origin, or the list in its name as one
+            text; empty for others.
     """
 
     op: str | None
     family: str
     phase: str
     module: str | None
-
-
-class Item(PlacedWork, frozen=True, kw_only=True, dict=True):
-    """Equal work of one side at one place.
-
-    Attributes:
-        work: what it is.
-        line: the code outside of torch that its operator runs for, None where unknown.
-        fused: the operators that a fused kernel computes: base names from its origin, or the list in its name as one
-            text; empty for others.
-    """
-
-    work: Work
     line: str | None
     fused: tuple[str, ...]
 
     @cached_property
-    def name(self) -> str:
-        """Match name."""
-        return match_name(self.work.name)
+    def match_name(self) -> str:
+        """`name` without what differs between runs."""
+        return match_name(self.name)
 
     @cached_property
     def match(self) -> tuple[str, str, str]:
         """What must agree with a partner: category, match name, and of generated kernels grid and block."""
-        launch_shape = self.work.launch_shape if is_generated(self.work.name) else None
-        return self.work.category, self.name, launch_shape or ""
-
-    @property
-    def count(self) -> int:
-        """Its events, a numerator over the comparison's scale."""
-        return self.work.count
-
-    @property
-    def ns(self) -> int:
-        """Its time, a numerator over the comparison's scale."""
-        return self.work.ns
-
-    @property
-    def order(self) -> int:
-        """Position in the step by stream and start."""
-        return self.work.order
-
-    @property
-    def node(self) -> int:
-        """The operator or scope that it hangs below, −1 for none."""
-        return self.work.node
+        launch_shape = self.launch_shape if is_generated(self.name) else None
+        return self.category, self.match_name, launch_shape or ""
 
 
 def items_of(tree: CallTree, family_of: FamilyOf, origins: Origins, qualified: Mapping[str, str]) -> list[Item]:
@@ -201,7 +172,7 @@ def items_of(tree: CallTree, family_of: FamilyOf, origins: Origins, qualified: M
             launches[work.name] += 1
         items.append(
             Item(
-                work=work,
+                **asdict(work),
                 op=op,
                 family=family_of(work.name, op),
                 phase=phases[work.node] if inside else "unknown",
@@ -232,7 +203,7 @@ Scopes = dict[int, tuple[str, str]]
 """id of each item → its phase, and the innermost annotation around it that both sides have; empty outside of any."""
 
 
-def scopes_of(items: Sides, trees: Pair[CallTree]) -> Scopes:
+def scopes_of(items: Sides, trees: Trees) -> Scopes:
     """Where partners without an operator are looked for: decoding steps are no counterpart of prefills, whatever their
     kernels.
     """

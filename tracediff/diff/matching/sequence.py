@@ -8,8 +8,6 @@ names agree. What then lies between the same two pairs is grouped by family, and
 joins it: the parts that it was split into.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable
 from itertools import chain
@@ -265,7 +263,7 @@ def _with_companions(sides: Sides, pairs: list[tuple[int, int]], others: list[Ma
     for x, y in pairs:
         a, b = sides[0][x], sides[1][y]
         parts: tuple[list[int], list[int]] = ([], [])
-        if a.name != b.name and a.family == b.family != OTHER:
+        if a.match_name != b.match_name and a.family == b.family != OTHER:
             parts = _free_neighbours(sides[0], free[0], x), _free_neighbours(sides[1], free[1], y)
         if bool(parts[0]) != bool(parts[1]):
             matches.append(_match(sides, ([x, *parts[0]], [y, *parts[1]])))

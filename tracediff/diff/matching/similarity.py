@@ -1,7 +1,5 @@
 """How alike two pieces of work are that no operator distinguishes: names, fused operators, families, times, grids."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
@@ -101,7 +99,7 @@ class Similarity:
         sides = control, test
         self.names = _coded(sides, lambda i: i.match[:2])
         self._kind = _coded(sides, lambda i: (i.family, i.match[0]) if i.family != OTHER else None)
-        self._shape = _coded(sides, lambda i: i.work.launch_shape or None)
+        self._shape = _coded(sides, lambda i: i.launch_shape or None)
         self._family = _coded(sides, lambda i: i.family)
         self._of_family = np.array(
             [thresholds.SAME_STEADY_FAMILY if i.family in STEADY else thresholds.SAME_FAMILY for i in control]
@@ -111,8 +109,8 @@ class Similarity:
         self._words = FusedWords(control, test)
         self._log = _log_durations(control), _log_durations(test)
         self._expected = self._log[0]
-        names = _coded(sides, lambda i: i.match[:2] if i.work.launch_shape else None)
-        names_on_shapes = _coded(sides, lambda i: (i.match[:2], i.work.launch_shape) if i.work.launch_shape else None)
+        names = _coded(sides, lambda i: i.match[:2] if i.launch_shape else None)
+        names_on_shapes = _coded(sides, lambda i: (i.match[:2], i.launch_shape) if i.launch_shape else None)
         recurring = _shared(names_on_shapes) / max(_shared(names), 1)  # of work whose name recurs on the other side
         self._grid = thresholds.OTHER_GRID * recurring
         self.twin_of = np.full(len(control), -1), np.full(len(test), -1)

@@ -5,18 +5,16 @@ two degrees of freedom, and Benjamini–Hochberg over all that were tested. A fr
 common: it flags something in 22–44 % of comparisons of equal runs.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import Floats, tuples
+from tracediff.frozen import Frozen
 
 
-class Significance(Struct, frozen=True):
+class Significance(Frozen):
     """What the runs of both sides say of the change of one number.
 
     Attributes:
@@ -40,7 +38,7 @@ class Significance(Struct, frozen=True):
 UNTESTED = Significance()
 
 
-class Tested(Struct, frozen=True):
+class Tested(Frozen):
     """What testing says of many numbers.
 
     Attributes:

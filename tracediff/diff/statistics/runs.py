@@ -2,8 +2,6 @@
 is computed with the standard library: scipy.special takes as long to import as all else.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -12,9 +10,9 @@ from itertools import accumulate
 from operator import sub
 from statistics import NormalDist, fmean, median, stdev
 
-from msgspec import Struct
-
 from tracediff import bounds, thresholds
+from tracediff.frozen import Frozen
+from tracediff.pair import Pair
 
 
 @lru_cache(maxsize=256)  # the sides of an interval, and rows of as many runs, ask for the same
@@ -66,7 +64,7 @@ def _fraction(a: float, b: float, x: float) -> float:
     return value
 
 
-class Estimate(Struct, frozen=True):
+class Estimate(Frozen):
     """The effect of test against control as a logarithm of their ratio.
 
     Attributes:
@@ -99,6 +97,10 @@ def interval_us(base_us: float, interval: tuple[float, float] | None) -> tuple[f
     return interval and (base_us * math.expm1(interval[0]), base_us * math.expm1(interval[1]))
 
 
+Runs = Pair[Sequence[float]]
+"""A logarithm for each run of control and of test."""
+
+
 def estimate(
     control: Sequence[float], test: Sequence[float], *, paired: bool = False, assumed_cv: float | None = None
 ) -> Estimate:
@@ -108,26 +110,28 @@ def estimate(
         paired: run k of both sides was taken together, and there are at least five.
         assumed_cv: take this as the spread of runs (0.02 for 2 %) instead of one that is measured.
     """
-    n, m = len(control), len(test)
+    runs = Pair(control, test)
+    n, m = runs.map(len)
     if assumed_cv is not None:
-        return _assumed(control, test, assumed_cv)
+        return _assumed(runs, assumed_cv)
     if paired and n == m and n >= thresholds.RANKED_RUNS:
-        return _paired(control, test)
+        return _paired(runs)
     if min(n, m) == 1 and max(n, m) >= thresholds.PREDICTING_RUNS:
-        return _prediction(control, test)
+        return _prediction(runs)
     if min(n, m) < 2:
-        return Estimate(median(test) - median(control) if n and m else 0.0)
-    if min(n, m) >= thresholds.RANKED_RUNS and n * m <= thresholds.RANKED_PAIRS and _spread_alike(control, test):
-        return _ranks(control, test)
-    return _wider_t(control, test)
+        return Estimate(runs.map(median).delta if n and m else 0.0)
+    if min(n, m) >= thresholds.RANKED_RUNS and n * m <= thresholds.RANKED_PAIRS and _spread_alike(runs):
+        return _ranks(runs)
+    return _wider_t(runs)
 
 
 def _sd(values: Sequence[float]) -> float:
     return max(stdev(values), thresholds.LEAST_SPREAD)
 
 
-def _spread_alike(a: Sequence[float], b: Sequence[float]) -> bool:
-    return max(_sd(a), _sd(b)) <= thresholds.ALIKE_SPREADS * min(_sd(a), _sd(b))
+def _spread_alike(runs: Runs) -> bool:
+    spreads = runs.map(_sd)
+    return max(spreads) <= thresholds.ALIKE_SPREADS * min(spreads)
 
 
 def _interval(effect: float, error: float, df: float, method: str) -> Estimate:
@@ -167,21 +171,19 @@ def _least_runs(enough: Callable[[int], bool]) -> int | None:
     return runs[position] if position < len(runs) else None
 
 
-def _prediction(control: Sequence[float], test: Sequence[float]) -> Estimate:
+def _prediction(runs: Runs) -> Estimate:
     """One run against n ≥ 3: would the n + 1st run of their kind lie there? Assumes that the single run's kind spreads
     as they do.
     """
-    many = max(control, test, key=len)
-    return _interval(
-        fmean(test) - fmean(control), _sd(many) * math.sqrt(1 + 1 / len(many)), len(many) - 1, "prediction"
-    )
+    many = max(runs, key=len)
+    return _interval(runs.map(fmean).delta, _sd(many) * math.sqrt(1 + 1 / len(many)), len(many) - 1, "prediction")
 
 
-def _wider_t(control: Sequence[float], test: Sequence[float]) -> Estimate:
+def _wider_t(runs: Runs) -> Estimate:
     """The wider of Welch's and Student's interval, and the larger p: each alone is too sure at two to four runs."""
-    n, m = len(control), len(test)
-    va, vb = _sd(control) ** 2, _sd(test) ** 2
-    effect = fmean(test) - fmean(control)
+    n, m = runs.map(len)
+    va, vb = runs.map(lambda values: _sd(values) ** 2)
+    effect = runs.map(fmean).delta
     welch = math.sqrt(va / n + vb / m)
     df = welch**4 / ((va / n) ** 2 / (n - 1) + (vb / m) ** 2 / (m - 1))
     student = math.sqrt(((n - 1) * va + (m - 1) * vb) / (n + m - 2) * (1 / n + 1 / m))
@@ -196,23 +198,24 @@ def _wider_t(control: Sequence[float], test: Sequence[float]) -> Estimate:
     )
 
 
-def _paired(control: Sequence[float], test: Sequence[float]) -> Estimate:
-    differences = [t - c for c, t in zip(control, test, strict=True)]
+def _paired(runs: Runs) -> Estimate:
+    differences = [t - c for c, t in zip(*runs, strict=True)]
     return _interval(fmean(differences), _sd(differences) / math.sqrt(len(differences)), len(differences) - 1, "paired")
 
 
-def _assumed(control: Sequence[float], test: Sequence[float], cv: float) -> Estimate:
+def _assumed(runs: Runs, cv: float) -> Estimate:
     """A normal interval with a spread that the user vouches for."""
-    error = max(math.log1p(cv), thresholds.LEAST_SPREAD) * math.sqrt(1 / len(control) + 1 / len(test))
-    return _interval(median(test) - median(control), error, math.inf, "assumed")
+    n, m = runs.map(len)
+    error = max(math.log1p(cv), thresholds.LEAST_SPREAD) * math.sqrt(1 / n + 1 / m)
+    return _interval(runs.map(median).delta, error, math.inf, "assumed")
 
 
-def _ranks(control: Sequence[float], test: Sequence[float]) -> Estimate:
+def _ranks(runs: Runs) -> Estimate:
     """Hodges–Lehmann's estimate with its exact interval, and the exact Mann–Whitney test; an interval is never narrower
     than the least spread allows.
     """
-    n, m = len(control), len(test)
-    differences = sorted(t - c for c in control for t in test)
+    n, m = runs.map(len)
+    differences = sorted(t - c for c in runs.control for t in runs.test)
     effect = median(differences)
     k = max(_critical(n, m), 1)
     least_error = thresholds.LEAST_SPREAD * math.sqrt(1 / n + 1 / m)
@@ -220,16 +223,16 @@ def _ranks(control: Sequence[float], test: Sequence[float]) -> Estimate:
     return Estimate(
         effect,
         interval=(min(differences[k - 1], effect - floor), max(differences[-k], effect + floor)),
-        p=max(_mann_whitney(control, test), two_sided_p(effect / least_error, n + m - 2)),
-        detectable=_wider_t(control, test).detectable,
+        p=max(_mann_whitney(runs), two_sided_p(effect / least_error, n + m - 2)),
+        detectable=_wider_t(runs).detectable,
         method="ranks",
     )
 
 
-def _mann_whitney(control: Sequence[float], test: Sequence[float]) -> float:
+def _mann_whitney(runs: Runs) -> float:
     """Exact two-sided p; values that tie count half, which the exact distribution takes conservatively."""
-    n, m = len(control), len(test)
-    u = sum((t > c) + 0.5 * (t == c) for c in control for t in test)
+    n, m = runs.map(len)
+    u = sum((t > c) + 0.5 * (t == c) for c in runs.control for t in runs.test)
     counts = _u_counts(n, m)
     lower = math.floor(min(u, n * m - u) + 0.5)
     return min(1.0, 2 * sum(counts[: lower + 1]) / sum(counts))
@@ -263,8 +266,7 @@ def within_runs(control: Sequence[float], test: Sequence[float]) -> tuple[float,
     n = thresholds.BATCHES
     if min(len(control), len(test)) < n:
         return None
-    batches = [
-        [median(values[i * len(values) // n : (i + 1) * len(values) // n]) for i in range(n)]
-        for values in (control, test)
-    ]
-    return _wider_t(*batches).interval
+    batches: Runs = Pair(control, test).map(
+        lambda values: [median(values[i * len(values) // n : (i + 1) * len(values) // n]) for i in range(n)]
+    )
+    return _wider_t(batches).interval

@@ -1,7 +1,5 @@
 """Zip archives of traces; imported for these only, since zipfile imports every compression."""
 
-from __future__ import annotations
-
 import io
 import os
 import zipfile

@@ -2,8 +2,6 @@
 that are read as a whole, such as manifests and settings: bounded in size and depth, any fault of them is one line.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -4,8 +4,6 @@ Compression is recognised by the first bytes, never by the name. A file is read 
 whatever is written to it meanwhile; a URL, to its end.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os
@@ -15,10 +13,9 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, BinaryIO
 
-from msgspec import Struct
-
 from tracediff import bounds
 from tracediff.errors import TracediffError
+from tracediff.frozen import Frozen
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -50,7 +47,7 @@ def display_path(path: str) -> str:
     return path if path.isascii() else path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-class TraceFile(Struct, frozen=True, order=True):
+class TraceFile(Frozen, order=True):
     """The location of one trace.
 
     Attributes:

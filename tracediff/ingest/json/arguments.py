@@ -5,8 +5,6 @@ far, and a new name adds a column. Whole numbers and decimals have typed columns
 dictionary-coded, so that none is lost. Of the inputs of operators later stages rely on the form: any other is dropped.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache

@@ -5,8 +5,6 @@ The stream is cut between events. A candidate is ``}`` white space ``,`` white s
 objects), the events are read one by one. So is text that is damaged, whose lost events are counted.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator

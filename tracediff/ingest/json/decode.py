@@ -58,19 +58,70 @@ rows.
 """
 
 
-class Dictionaries(Struct):
-    """What the codes of a file's columns refer to."""
+class GrowingColumn(Struct):
+    """A column under construction: it grows in place, so that no second copy of it is ever made."""
+
+    kind: Any
+    data: bytearray = field(default_factory=bytearray)
+
+    def __len__(self) -> int:
+        return len(self.data) // int(np.dtype(self.kind).itemsize)
+
+    def add(self, part: AnyArray, rows: int) -> None:
+        """Append ``part``, after as many absent values as make the column end at ``rows``."""
+        if gap := rows - len(part) - len(self):
+            self.data += np.full(gap, ABSENT_OF[self.kind], self.kind).data
+        self.data += part.data
+
+    def array(self, rows: int) -> Any:
+        """The finished column of ``rows`` values, without a copy."""
+        self.add(np.empty(0, self.kind), rows)
+        return np.frombuffer(self.data, self.kind)
+
+
+def _append(columns: dict[str, GrowingColumn], part: Columns, rows: int) -> None:
+    for name, values in part.items():
+        columns.setdefault(name, GrowingColumn(values.dtype.type)).add(values, rows)
+
+
+def _finished(columns: dict[str, GrowingColumn], rows: int) -> dict[str, Any]:
+    return {name: column.array(rows) for name, column in sorted(columns.items())}
+
+
+class GrowingTrace(Struct):
+    """A trace under construction: the events so far, in columns that grow, and what their codes refer to."""
 
     names: Dictionary = field(default_factory=Dictionary)
     categories: Dictionary = field(default_factory=lambda: Dictionary((c, i) for i, c in enumerate(cat.KNOWN)))
     ids: Dictionary = field(default_factory=Dictionary)
     phases: Dictionary = field(default_factory=Dictionary)
     texts: Dictionary = field(default_factory=Dictionary)
+    _base: dict[str, GrowingColumn] = field(default_factory=dict)
+    _rows: dict[int, GrowingColumn] = field(default_factory=dict)
+    _arguments: dict[int, dict[str, GrowingColumn]] = field(default_factory=dict)
 
-    def trace_of(self, whole: Whole, file: TraceFile, meta: TraceMeta) -> Trace:
-        """The trace of these columns, without notes."""
+    @property
+    def length(self) -> int:
+        """Events so far."""
+        return len(self._base["ts"]) if self._base else 0
+
+    def append(self, base: Columns, arguments_of: dict[int, Arguments]) -> None:
+        """Append one part."""
+        start = self.length
+        _append(self._base, base, start + len(base["ts"]))
+        for code, arguments in arguments_of.items():
+            rows = self._rows.setdefault(code, GrowingColumn(np.int64))
+            rows.add(arguments.rows + start, len(rows) + len(arguments.rows))
+            _append(self._arguments.setdefault(code, {}), arguments.columns, len(rows))
+
+    def trace_of(self, file: TraceFile, meta: TraceMeta) -> Trace:
+        """The trace of these events, without notes."""
+        arguments = {
+            code: Arguments(rows.array(len(rows)), _finished(self._arguments[code], len(rows)))
+            for code, rows in sorted(self._rows.items())
+        }
         return Trace(
-            **whole.base(),
+            **_finished(self._base, self.length),
             file=file,
             meta=meta,
             notes=[],
@@ -78,13 +129,13 @@ class Dictionaries(Struct):
             categories=list(self.categories),
             ids=list(self.ids),
             phases=list(self.phases),
-            arguments=whole.arguments(),
+            arguments=arguments,
             texts=list(self.texts),
         )
 
 
-class EventDecoder(Dictionaries, kw_only=True, dict=True):
-    """Decodes chunks and keeps the dictionaries that their codes refer to; the first text is that of an absent one."""
+class EventDecoder(GrowingTrace, kw_only=True, dict=True):
+    """Decodes chunks of a trace; the first text is that of an absent one."""
 
     notes: Notes
     only: frozenset[str] | None
@@ -297,66 +348,3 @@ def _of_phase(phase: str) -> str:
 def _flow_ids(ids: list[int | str | None]) -> Int64:
     """The ids of flow events if they are 64-bit integers, else MISSING."""
     return np.array([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids], np.int64)
-
-
-class GrowingColumn(Struct):
-    """A column under construction: it grows in place, so that no second copy of it is ever made."""
-
-    kind: Any
-    data: bytearray = field(default_factory=bytearray)
-
-    def __len__(self) -> int:
-        return len(self.data) // int(np.dtype(self.kind).itemsize)
-
-    def add(self, part: AnyArray, rows: int) -> None:
-        """Append ``part``, after as many absent values as make the column end at ``rows``."""
-        if gap := rows - len(part) - len(self):
-            self.data += np.full(gap, ABSENT_OF[self.kind], self.kind).data
-        self.data += part.data
-
-    def array(self, rows: int) -> Any:
-        """The finished column of ``rows`` values, without a copy."""
-        self.add(np.empty(0, self.kind), rows)
-        return np.frombuffer(self.data, self.kind)
-
-
-class Whole(Struct):
-    """The parts so far, joined."""
-
-    _base: dict[str, GrowingColumn] = field(default_factory=dict)
-    _rows: dict[int, GrowingColumn] = field(default_factory=dict)
-    _arguments: dict[int, dict[str, GrowingColumn]] = field(default_factory=dict)
-
-    def add(self, base: Columns, arguments_of: dict[int, Arguments]) -> None:
-        """Append one part."""
-        start = self.length
-        _append(self._base, base, start + len(base["ts"]))
-        for code, arguments in arguments_of.items():
-            rows = self._rows.setdefault(code, GrowingColumn(np.int64))
-            rows.add(arguments.rows + start, len(rows) + len(arguments.rows))
-            _append(self._arguments.setdefault(code, {}), arguments.columns, len(rows))
-
-    @property
-    def length(self) -> int:
-        """Events so far."""
-        return len(self._base["ts"]) if self._base else 0
-
-    def base(self) -> dict[str, Any]:
-        """The base columns by name."""
-        return _finished(self._base, self.length)
-
-    def arguments(self) -> dict[int, Arguments]:
-        """The arguments by category code."""
-        return {
-            code: Arguments(rows.array(len(rows)), _finished(self._arguments[code], len(rows)))
-            for code, rows in sorted(self._rows.items())
-        }
-
-
-def _append(columns: dict[str, GrowingColumn], part: Columns, rows: int) -> None:
-    for name, values in part.items():
-        columns.setdefault(name, GrowingColumn(values.dtype.type)).add(values, rows)
-
-
-def _finished(columns: dict[str, GrowingColumn], rows: int) -> dict[str, Any]:
-    return {name: column.array(rows) for name, column in sorted(columns.items())}

@@ -5,8 +5,6 @@ What is kept of damaged text and what is lost depends on the file alone, not on 
 needs a fixed number of bytes behind the place where it is made (`LOOK`), and is put off until the text holds that many.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from typing import Any, cast

@@ -2,8 +2,6 @@
 of code in the stacks that torch and Python write.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A float64 of microseconds is exact to the nanosecond below 2⁴³ µs (its spaci
 nanosecond is the written one); larger fractional times, such as epoch microseconds with decimals, must be read as text.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from decimal import Decimal, DecimalException

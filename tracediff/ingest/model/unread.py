@@ -2,8 +2,6 @@
 yet, whatever shape they have, the profiler's own work, and begin and end events.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

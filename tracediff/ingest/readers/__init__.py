@@ -2,17 +2,14 @@
 imported for such files only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
-from msgspec import Struct
-
+from tracediff.frozen import Frozen
 from tracediff.ingest.files.source import TraceFile, Unpacked
 from tracediff.ingest.model.trace import Trace
 
 
-class Reader(Struct, frozen=True):
+class Reader(Frozen):
     """One file format.
 
     Attributes:

@@ -1,18 +1,15 @@
 """`TraceBuilder`: events of a format that has columns already → a `Trace`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import field
 
 from tracediff.arrays import MISSING, Int64
 from tracediff.errors import NotATrace
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import json_text
-from tracediff.ingest.json.decode import Dictionaries, Whole
+from tracediff.ingest.json.decode import GrowingTrace
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import LONGEST_US
 from tracediff.ingest.model.trace import Arguments, Trace, TraceMeta
@@ -27,10 +24,9 @@ Values = Int64 | Sequence[str]
 """An argument of n events: int64[n], MISSING where absent; int64[n, k], lists; or n texts, empty where absent."""
 
 
-class TraceBuilder(Dictionaries):
+class TraceBuilder(GrowingTrace):
     """Collects events, a group of one category at a time."""
 
-    _whole: Whole = field(default_factory=Whole)
     _odd: int = 0
     _untimed: int = 0
 
@@ -70,7 +66,7 @@ class TraceBuilder(Dictionaries):
             "phase": np.full(len(keep), self.phases["X"], np.int32),
         }
         columns = {name: self._column(values)[keep] for name, values in arguments.items()}
-        self._whole.add(base, {category: Arguments(np.arange(len(keep)), columns)})
+        self.append(base, {category: Arguments(np.arange(len(keep)), columns)})
 
     def trace(self, file: TraceFile, meta: TraceMeta, notes: Notes, remedy: str) -> Trace:
         """All events that were added.
@@ -80,9 +76,9 @@ class TraceBuilder(Dictionaries):
         """
         notes.add("no-time", "events without a start time were dropped", self._untimed)
         notes.add("odd-duration", "events with an impossible end count as 0 ns long", self._odd)
-        if not self._whole.length:
+        if not self.length:
             raise NotATrace(file, "contains no events", remedy)
-        trace = self.trace_of(self._whole, file, meta)
+        trace = self.trace_of(file, meta)
         trace.notes = notes.list()
         return trace
 

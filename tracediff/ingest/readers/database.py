@@ -2,8 +2,6 @@
 size. Pages may refer to each other in any way, so that a small file has any number of rows; SQLite does not notice.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@ whatever the file makes it do. It is started anew, not forked, and so can be had
 reads one database after another.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import pickle

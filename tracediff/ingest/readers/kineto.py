@@ -1,7 +1,5 @@
 """Kineto's JSON, as torch.profiler writes it."""
 
-from __future__ import annotations
-
 import gc
 import re
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from tracediff.ingest.files.documents import NOT_JSON, raw_fields
 from tracediff.ingest.files.source import TraceFile, Unpacked
 from tracediff.ingest.json.arguments import read_inputs, text_of
 from tracediff.ingest.json.chunks import BLANK, CHUNK, EventStream
-from tracediff.ingest.json.decode import EventDecoder, Whole
+from tracediff.ingest.json.decode import EventDecoder
 from tracediff.ingest.json.native import PLAIN_CHUNK, is_used
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -44,17 +42,16 @@ def read(file: TraceFile, unpacked: Unpacked, chunk: int | None, only: frozenset
     """The events of a trace as torch.profiler writes it; see `Reader`."""
     notes = Notes()
     decoder = EventDecoder(notes=notes, only=only)
-    whole = Whole()
     with no_garbage_collection():
         size = chunk or (PLAIN_CHUNK if is_used() else CHUNK)
         stream = EventStream(file, unpacked, decoder.events, notes, size, decoder.plain_events)
         for batch in stream.batches():
             while batch:
-                whole.add(*decoder.part(batch.pop(0)))
-    if not whole.length:
+                decoder.append(*decoder.part(batch.pop(0)))
+    if not decoder.length:
         raise _nothing(file, notes)
-    trace = _assembled(file, _meta(stream, notes), notes, decoder, whole)
-    del stream, decoder, whole  # which hold columns that the trace has no more, and wait here while it is worked on
+    trace = _assembled(file, _meta(stream, notes), notes, decoder)
+    del stream, decoder  # which hold columns that the trace has no more, and wait here while it is worked on
     yield trace
 
 
@@ -106,8 +103,8 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
     return TraceMeta(**{name: value for name, value in fields.items() if value is not None})
 
 
-def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDecoder, whole: Whole) -> Trace:
-    trace = decoder.trace_of(whole, file, meta)
+def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDecoder) -> Trace:
+    trace = decoder.trace_of(file, meta)
     if trace.dur.clip(0).sum(dtype=np.float64) > LARGEST_SUM_NS:
         raise TracediffError(
             file, "the event durations add up to more than a century", "the file is damaged; record it again"

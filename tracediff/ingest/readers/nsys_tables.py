@@ -4,8 +4,6 @@ Each process with work on a GPU is a rank of its own. NVTX ranges that PyTorch's
 others annotations.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

@@ -5,8 +5,6 @@ A translator changes a `Trace` in place: categories, correlations, streams and n
 of categories and calls are in the vendor's record of `tracediff.runtimes`.
 """
 
-from __future__ import annotations
-
 from typing import SupportsInt
 
 import numpy as np

@@ -10,8 +10,6 @@ launch, so that a task belongs to the operator that asked for it. Level 0 record
 to tasks from where the calls were, and from operators.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

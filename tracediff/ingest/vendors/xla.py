@@ -10,8 +10,6 @@
 A program has the ``run_id`` of the host's call that enqueued it, and each instruction belongs to the program around it.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

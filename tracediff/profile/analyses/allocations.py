@@ -1,14 +1,12 @@
 """Memory allocations from ``[memory]`` events: the bytes allocated on each device over time, and the single blocks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.arrays import MISSING, Int64, distinct, sorted_by, tuples
+from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.steps import Steps
@@ -20,7 +18,7 @@ FROM_ZERO = " (above the file's start)"
 """Suffix of devices for which only changes are recorded (torch before 1.11)."""
 
 
-class Allocations(Struct, frozen=True, kw_only=True):
+class Allocations(Frozen, kw_only=True):
     """The allocations and frees of one device: m events in order of time. A level counts the events so far, 0 … m.
 
     Attributes:

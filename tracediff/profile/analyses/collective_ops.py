@@ -2,8 +2,6 @@
 its operation, group, size and exposed time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -32,6 +32,7 @@ from tracediff.arrays import (
     tuples,
     union,
 )
+from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.analyses.critical_path_gpu import (
     DeviceEvents,
@@ -82,7 +83,7 @@ class SourceNumbers(Struct, dict=True):
         self.further = self.start + 1
 
 
-class CriticalPath(Spans, frozen=True, kw_only=True):
+class CriticalPath(Spans, kw_only=True):
     """The path of all steps, p spans that tile their periods.
 
     Attributes:
@@ -117,7 +118,7 @@ class CriticalPath(Spans, frozen=True, kw_only=True):
         return concatenated(parts)
 
 
-class Host(Struct, frozen=True, kw_only=True, dict=True):
+class Host(Frozen, kw_only=True, dict=True):
     """The host side of a walk.
 
     Attributes:

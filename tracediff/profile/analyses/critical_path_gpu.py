@@ -2,8 +2,6 @@
 (docs/tables/critical.md).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -64,7 +62,7 @@ class Sync(NamedTuple):
     recorded: int
 
 
-class DeviceEvents(Spans, frozen=True, kw_only=True, dict=True):
+class DeviceEvents(Spans, kw_only=True, dict=True):
     """The GPU events of a file in an order that does not depend on that of the file: by end, start, stream, name and
     launch.
 

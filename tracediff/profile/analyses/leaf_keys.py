@@ -1,7 +1,5 @@
 """What a part of a period belongs to: a leaf, by its key (`LeafTable`)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

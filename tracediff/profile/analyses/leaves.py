@@ -3,8 +3,6 @@
 tiles the period, so the times on the path add up to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """When the host waits for the GPU although no call says so, as where Python polls an event."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tracediff import thresholds
@@ -12,7 +10,7 @@ from tracediff.profile.placement.nesting import ALWAYS
 from tracediff.runtimes import is_query
 
 
-class OutsideCalls(Spans, frozen=True, kw_only=True):
+class OutsideCalls(Spans, kw_only=True):
     """Waits while no operator or call was open: start and end in ns.
 
     Attributes:

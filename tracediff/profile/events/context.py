@@ -1,13 +1,10 @@
 """`Context`: the events of one file, joined and nested, from which its tables and timelines are built."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-
-from msgspec import Struct
-from msgspec.structs import asdict
+from functools import cached_property
 
 from tracediff.arrays import Int64
+from tracediff.frozen import Frozen
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.step_states import StepAccount, step_account
@@ -20,12 +17,14 @@ from tracediff.profile.placement.scopes import collective_waits
 from tracediff.profile.placement.steps import Steps, find_steps
 
 
-class Placed(Struct, frozen=True, kw_only=True):
-    """The events of one file with steps, launches and lanes; see the classes of its fields.
+class Context(Frozen, kw_only=True, dict=True):
+    """The events of one file with steps, launches, lanes and calls; see the classes of its fields.
 
     Attributes:
         completions: int64[s + 1] ns, see `Steps.completions`.
         collectives: where the host waits for its own.
+        launching_node: int64[g] node of the call that launched each GPU event, of a graph replay from the graph's
+            capture or annotations; −1 for none.
     """
 
     trace: Trace
@@ -35,24 +34,18 @@ class Placed(Struct, frozen=True, kw_only=True):
     lanes: Lanes
     families: Families
     collectives: Painting
+    calls: Calls
+    launching_node: Int64
 
     @property
     def ops(self) -> Lane:
         """The lane of operators and calls."""
         return self.lanes.ops
 
-
-class Context(Placed, frozen=True, kw_only=True):
-    """The same with states and calls.
-
-    Attributes:
-        launching_node: int64[g] node of the call that launched each GPU event, of a graph replay from the graph's
-            capture or annotations; −1 for none.
-    """
-
-    account: StepAccount
-    calls: Calls
-    launching_node: Int64
+    @cached_property
+    def account(self) -> StepAccount:
+        """The state of each instant of its steps."""
+        return step_account(self)
 
 
 def build_context(
@@ -68,7 +61,9 @@ def build_context(
         notes.add("no-steps", "no ProfilerStep in the file: the whole file counts as one step")
     gpu = gpu_events(trace, steps, notes)
     lanes = build_lanes(trace, notes)
-    placed = Placed(
+    calls = build_calls(steps, lanes, notes)
+    calls, launching_node = with_replayed(trace, gpu, calls, captures, notes)
+    return Context(
         trace=trace,
         steps=steps,
         completions=steps.completions(gpu.start, gpu.end, gpu.step),
@@ -76,8 +71,6 @@ def build_context(
         lanes=lanes,
         families=families,
         collectives=collective_waits(lanes),
+        calls=calls,
+        launching_node=launching_node,
     )
-    account = step_account(placed)
-    calls = build_calls(steps, lanes, notes)
-    calls, launching_node = with_replayed(trace, gpu, calls, captures, notes)
-    return Context(**asdict(placed), account=account, calls=calls, launching_node=launching_node)

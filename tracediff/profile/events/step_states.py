@@ -7,7 +7,6 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.arrays import (
     BARE,
@@ -23,6 +22,7 @@ from tracediff.arrays import (
     stacked,
     sums,
 )
+from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.model.profile import Grid, Owned
@@ -31,7 +31,7 @@ from tracediff.profile.placement.scopes import is_loading
 from tracediff.runtimes import is_synchronising
 
 if TYPE_CHECKING:  # which has the account
-    from tracediff.profile.events.context import Placed
+    from tracediff.profile.events.context import Context
 
 LABELS = {
     "gpu_compute": "GPU compute",
@@ -53,7 +53,7 @@ BUSY_STATES = STATES[:3]
 NO_OWNER = -1
 
 
-class StepAccount(Struct, frozen=True):
+class StepAccount(Frozen):
     """The division of each step's period into states.
 
     Attributes:
@@ -76,7 +76,7 @@ for nobody's.
 """
 
 
-def step_account(context: Placed) -> StepAccount:
+def step_account(context: Context) -> StepAccount:
     """The state of every instant between the completions; families divide the state op on traces without a GPU."""
     names, completions = list(STATES), context.completions
     edges, state, owner = _painted(list(_layers(context, names)), completions)
@@ -111,7 +111,7 @@ def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int
     return edges, np.where(bare, STATES.index("python"), state), np.where(owner < ranks - 1, owner, NO_OWNER)
 
 
-def _layers(context: Placed, names: list[str]) -> Iterator[Layer]:
+def _layers(context: Context, names: list[str]) -> Iterator[Layer]:
     """Those of all states but Python, which is what remains; families are added to ``names``."""
     trace, gpu, annotations, ops = context.trace, context.gpu, context.lanes.annotations, context.ops
     for state in range(len(BUSY_STATES)):
@@ -136,7 +136,7 @@ def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
     return *trace.spans(rows), STATES.index(state), NO_OWNER
 
 
-def _op_layers(context: Placed, names: list[str]) -> Iterator[Layer]:
+def _op_layers(context: Context, names: list[str]) -> Iterator[Layer]:
     """The intervals in which the innermost scope is of each family, thread by thread: first the thread of the steps,
     then in order of process and thread id.
     """
@@ -155,7 +155,7 @@ def _op_layers(context: Placed, names: list[str]) -> Iterator[Layer]:
             yield start[some], end[some], names.index(state), NO_OWNER
 
 
-def thread_order(context: Placed) -> list[int]:
+def thread_order(context: Context) -> list[int]:
     """Thread codes of the ops lane: the one that runs the steps first, the others by process and thread id."""
     step_threads, rank = context.trace.thread(context.steps.rows), thread_ranks(context.lanes)
     return sorted(distinct(context.ops.thread).tolist(), key=lambda thread: (thread not in step_threads, rank[thread]))

@@ -2,8 +2,6 @@
 operators.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tracediff.arrays import Int64, all_none, combined, least, ordinals, sorted_by, sums, tuples, values_at

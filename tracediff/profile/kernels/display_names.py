@@ -1,7 +1,5 @@
 """Display names: a short form of a kernel or operator name that fits one line of a table."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

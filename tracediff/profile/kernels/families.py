@@ -2,17 +2,14 @@
 runs on matrix units (NVIDIA's tensor cores, AMD's MFMA), as far as its name says (docs/families.md).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from tracediff.errors import TracediffError
+from tracediff.frozen import Frozen
 from tracediff.ingest.files.documents import read_toml
 from tracediff.patterns import NAMES_KEPT, followed, late
 from tracediff.profile.kernels.match_names import is_wrapper
@@ -118,7 +115,7 @@ MANGLED = late(r"L[a-z]n?\d+E|S[0-9A-Z]?_|T\d?_|DF16|([1-9]\d{0,3})(?=[A-Za-z_])
 """An argument, a reference back, or the length of the identifier that follows."""
 
 
-class Families(Struct, frozen=True):
+class Families(Frozen):
     """Rules that map names to families: a user's own, then the built-in ones.
 
     Attributes:

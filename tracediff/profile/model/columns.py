@@ -2,8 +2,6 @@
 checks a column, and how tables of several files are added up, follow from it.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Literal, TypeVar, get_type_hints
 
@@ -12,13 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.arrays import Bools, Int64
+from tracediff.frozen import Frozen
 
 Table = TypeVar("Table", bound=Struct)
 ANY = -(1 << 63)
 """The `low` of columns that any integer fits."""
 
 
-class Column(Struct, frozen=True, kw_only=True):
+class Column(Frozen, kw_only=True):
     """What a column of integers holds.
 
     Attributes:

@@ -5,16 +5,14 @@ MFMA; there a float32 product runs in TF32 on NVIDIA and in float32 on AMD. Figu
 vendor names; a card that clocks higher can exceed them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from msgspec import Struct
+from tracediff.frozen import Frozen
 
 
-class DevicePeaks(Struct, frozen=True):
+class DevicePeaks(Frozen):
     """A known device.
 
     Attributes:

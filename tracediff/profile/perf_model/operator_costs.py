@@ -6,16 +6,14 @@ Causal attention counts what its mask leaves. The counts are of the definition: 
 and may seem faster than the device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
+from tracediff.frozen import Frozen
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.recorded_sizes import Dims, Inputs, Tensor, times
@@ -27,7 +25,7 @@ Outputs = Mapping[tuple[Dims, Dims], Dims]
 """(input, weight) → output of convolutions, where backward calls record it."""
 
 
-class OperatorWork(Struct, frozen=True):
+class OperatorWork(Frozen):
     """The work of one call.
 
     Attributes:

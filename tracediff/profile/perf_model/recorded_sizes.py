@@ -2,18 +2,16 @@
 message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import prod
 from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.arrays import Int64, mapped
+from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 
@@ -50,7 +48,7 @@ def dtype_of(spelled: str) -> tuple[str, int] | None:
     return DTYPES.get(spelled.lower())
 
 
-class Tensor(Struct, frozen=True):
+class Tensor(Frozen):
     """A tensor as a call was given it.
 
     Attributes:
@@ -65,7 +63,7 @@ class Tensor(Struct, frozen=True):
     distinct: int
 
 
-class Inputs(Struct, frozen=True):
+class Inputs(Frozen):
     """The arguments of one call.
 
     Attributes:

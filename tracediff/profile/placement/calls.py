@@ -5,18 +5,16 @@ the third in step 6. Wrappers (compiled regions, autograd's nodes) have no node 
 operator that launched them, or below the scope if no operator did (graph replays).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, all_none, combined, grouped, marked, ordinals, sorted_by, values_at
+from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes
@@ -90,7 +88,7 @@ KINDS = ("phase", "annotation", "module", "op")
 PHASE, ANNOTATION, MODULE, OP = range(len(KINDS))
 
 
-class Calls(Struct, frozen=True):
+class Calls(Frozen):
     """The call tree of one file, and the node of each scope of the ops lane.
 
     Attributes:

@@ -10,8 +10,6 @@ exports it; graph compilers give the module's qualified name. Scopes that overla
 left, the inner.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """GPU events, joined to the runtime or driver call that launched each, and through it to a step."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tracediff.arrays import MISSING, Int64, distinct, last_equal, sorted_by, values_at
@@ -19,7 +17,7 @@ SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
 
-class GpuEvents(EventSpans, frozen=True, kw_only=True):
+class GpuEvents(EventSpans, kw_only=True):
     """The GPU events of one file, g of them.
 
     Attributes:

@@ -2,12 +2,9 @@
 code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff.arrays import (
@@ -25,6 +22,7 @@ from tracediff.arrays import (
     union,
     values_at,
 )
+from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.names import innermost_line
 from tracediff.ingest.model.trace import Trace
@@ -76,7 +74,7 @@ def chain(paths: Paths, path: int) -> list[int]:
     return names[::-1]
 
 
-class Scopes(Struct, frozen=True):
+class Scopes(Frozen):
     """The phase (index into PHASES), annotations and modules of each scope of the ops lane, by its position there."""
 
     phase: NDArray[np.int8]

@@ -1,7 +1,5 @@
 """Steps: their host windows, which events belong to them, their completions and periods (docs/concepts.md)."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -21,7 +19,7 @@ NO_STEP = -1
 """Step position of an event outside every step."""
 
 
-class Steps(Spans, frozen=True):
+class Steps(Spans):
     """The step windows of one file in order of time.
 
     Attributes:

@@ -1,16 +1,16 @@
 """tables: the analyses of ``--table``, built only on request. Each is a schema, the meaning of its columns, and the
-function that builds it for a file (`FileTable`) or for all files of a set (those over ranks).
+function that builds it for a file or for all files of a set (those over ranks). Of a table of files, such as ``gaps``,
+both are in one module and bear its name: the schema ``GAPS``, and ``gaps_rows``.
 """
-
-from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from importlib import import_module
+from types import ModuleType
 
 from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
-from tracediff.profile.tables.schema import OVER_RANKS, FileTable, TableSchema
+from tracediff.profile.tables.schema import OVER_RANKS, TableSchema
 
 ALL = "all"
 """Selects every table."""
@@ -34,7 +34,7 @@ MODULES = {
     "host_modules": "host",
     "counters": "memory",
 }
-"""Table of each file → the module that has it in its ``TABLES``, in the order in which they are shown."""
+"""Table of each file → the module that has it, in the order in which they are shown."""
 OF_FILES = tuple(MODULES)
 """Names of the tables of each file."""
 NAMES = tuple(n for name in OF_FILES for n in ((name, *OVER_RANKS) if name == COLLECTIVES else (name,)))
@@ -53,12 +53,13 @@ def table_schema(name: str) -> TableSchema:
         hint = did_you_mean(name, NAMES, "")
         tables = f"tables: {', '.join(NAMES)}"
         raise TracediffError("--table", f"unknown table {quoted(name)}", f"{hint} {tables}" if hint else tables)
-    return _file_table(name)[0]
+    schema: TableSchema = getattr(_module(name), name.upper())
+    return schema
 
 
-def _file_table(name: str) -> FileTable:
-    tables: tuple[FileTable, ...] = import_module(f"tracediff.profile.tables.{MODULES[name]}").TABLES
-    return next(table for table in tables if table[0].name == name)
+def _module(name: str) -> ModuleType:
+    """The module that has the table of files called ``name``."""
+    return import_module(f"tracediff.profile.tables.{MODULES[name]}")
 
 
 def table_names(requested: Collection[str]) -> tuple[str, ...]:
@@ -84,4 +85,4 @@ def arguments_of(names: Iterable[str]) -> frozenset[str]:
 
 def build_tables(context: Context, names: Iterable[str]) -> dict[str, TableRows]:
     """The tables ``names`` of one file."""
-    return {name: _file_table(name)[1](context) for name in names}
+    return {name: getattr(_module(name), f"{name}_rows")(context) for name in names}

@@ -1,7 +1,5 @@
 """Critical path: the operators, calls and kernels that each step waits for (docs/tables/critical.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,7 +14,7 @@ from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import pieces
-from tracediff.profile.tables.schema import FileTable, TableSchema, read_columns, read_rates, summed
+from tracediff.profile.tables.schema import TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import ARGUMENT
 
 KINDS = ("gpu_compute", "gpu_comm", "gpu_copy", "queue", "op", "call", "python", "unknown")
@@ -110,6 +108,3 @@ def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Part
     """The parts of spans in each period; parts outside every period are left out."""
     which, step, low, high = cut(start, end, completions)
     return step, label[which], high - low
-
-
-TABLES: tuple[FileTable, ...] = ((CRITICAL, critical_rows),)

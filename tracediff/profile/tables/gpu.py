@@ -2,8 +2,6 @@
 move, and how much ranks communicate.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from itertools import pairwise
@@ -38,7 +36,7 @@ from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import COMMUNICATES, GpuEvents, gpu_names
 from tracediff.profile.placement.nesting import ALWAYS
 from tracediff.profile.placement.scopes import host_collectives
-from tracediff.profile.tables.schema import Amounts, FileTable, TableSchema, read_columns, read_rates, summed
+from tracediff.profile.tables.schema import Amounts, TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import ARGUMENT, copy_direction, is_memset
 
 LAUNCHES = TableSchema(
@@ -63,7 +61,7 @@ LAUNCHES = TableSchema(
 )
 
 
-def launch_rows(context: Context) -> TableRows:
+def launches_rows(context: Context) -> TableRows:
     """Rows by the name of the call; a launch counts once, however many GPU events it starts."""
     trace, gpu = context.trace, context.gpu
     launched = np.flatnonzero(gpu.launch >= 0)
@@ -94,7 +92,7 @@ STREAMS = TableSchema(
 )
 
 
-def stream_rows(context: Context) -> TableRows:
+def streams_rows(context: Context) -> TableRows:
     """Rows by GPU and stream, and for all streams of each GPU; an event counts in the step that launched it."""
     gpu, steps = context.gpu, len(context.steps)
     launched = np.where(gpu.launch >= 0, context.trace.spans(gpu.launch)[1], gpu.start)
@@ -154,7 +152,7 @@ GAPS = TableSchema(
 )
 
 
-def gap_rows(context: Context) -> TableRows:
+def gaps_rows(context: Context) -> TableRows:
     """Rows by GPU, cause and state. Time counts in the period in which it lies, whichever step launched the work."""
     gpus = gpu_names(context.gpu)
     parts: list[Rows] = [(context.gpu.step[:0],) * 6]
@@ -224,7 +222,7 @@ KERNEL_SIZES = TableSchema(
 )
 
 
-def kernel_size_rows(context: Context) -> TableRows:
+def kernel_sizes_rows(context: Context) -> TableRows:
     """Rows by bucket of duration."""
     gpu = context.gpu
     kernels = np.flatnonzero(gpu.category == cat.KERNEL)
@@ -251,7 +249,7 @@ COPIES = TableSchema(
 )
 
 
-def copy_rows(context: Context) -> TableRows:
+def copies_rows(context: Context) -> TableRows:
     """Rows by direction and kind of memory, both from the event's name."""
     trace, gpu = context.trace, context.gpu
     copies = np.flatnonzero(gpu.category != cat.KERNEL)
@@ -299,7 +297,7 @@ COLLECTIVES = TableSchema(
 )
 
 
-def collective_rows(context: Context) -> TableRows:
+def collectives_rows(context: Context) -> TableRows:
     """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
     operations = collectives(context)
     took = operations.ns
@@ -315,13 +313,3 @@ def collective_rows(context: Context) -> TableRows:
         *traffic(operations.kinds, operations.kind, ranks, operations.size, took),
     ]
     return summed(operations.step, [*keys, numbered_texts(size_labels(operations.size))], columns)
-
-
-TABLES: tuple[FileTable, ...] = (
-    (LAUNCHES, launch_rows),
-    (STREAMS, stream_rows),
-    (GAPS, gap_rows),
-    (KERNEL_SIZES, kernel_size_rows),
-    (COPIES, copy_rows),
-    (COLLECTIVES, collective_rows),
-)

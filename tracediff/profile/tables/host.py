@@ -1,7 +1,5 @@
 """Tables of the host: what it does while no GPU works, data loading, synchronisations, Python functions, modules."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 
@@ -31,7 +29,7 @@ from tracediff.profile.placement.calls import OP, Calls, ModulePaths, module_lab
 from tracediff.profile.placement.nesting import NOTHING, Lane, Painting, innermost, nearest, overlaid
 from tracediff.profile.placement.scopes import enclosing, is_loading, module_lane, outside_torch, paths_of
 from tracediff.profile.placement.steps import PROFILER_STEP
-from tracediff.profile.tables.schema import FileTable, Key, TableSchema, read_columns, read_rates, summed
+from tracediff.profile.tables.schema import Key, TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import is_synchronising
 
 IDLE_KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
@@ -158,7 +156,7 @@ SYNCHRONISATIONS = TableSchema(
 )
 
 
-def synchronisation_rows(context: Context) -> TableRows:
+def synchronisations_rows(context: Context) -> TableRows:
     """Rows by call and call site; if one such call is inside another, only the outer counts."""
     trace, ops = context.trace, context.ops
     waits = (ops.category != cat.CPU_OP) & ops.matches(is_synchronising)
@@ -246,7 +244,7 @@ HOST_MODULES = TableSchema(
 )
 
 
-def module_rows(context: Context) -> TableRows:
+def host_modules_rows(context: Context) -> TableRows:
     """Rows by module path; empty if the trace has no modules. Self times add up to those of all operators and calls in
     the steps.
     """
@@ -273,12 +271,3 @@ def _module_texts(names: list[str], paths: ModulePaths[int]) -> list[str]:
     for (parent, _), number in paths.items():
         texts.append(f"{texts[parent]}/{labels[number]}" if parent >= 0 else labels[number])
     return texts
-
-
-TABLES: tuple[FileTable, ...] = (
-    (IDLE, idle_rows),
-    (LOADING, loading_rows),
-    (SYNCHRONISATIONS, synchronisation_rows),
-    (PYTHON, python_rows),
-    (HOST_MODULES, module_rows),
-)

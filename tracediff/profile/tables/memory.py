@@ -2,8 +2,6 @@
 trace.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator
@@ -31,7 +29,7 @@ from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.calls import MODULE, module_labels
 from tracediff.profile.placement.nesting import nearest
 from tracediff.profile.placement.scopes import PHASES, enclosing
-from tracediff.profile.tables.schema import FileTable, TableSchema, read_columns, read_rates, summed
+from tracediff.profile.tables.schema import TableSchema, read_columns, read_rates, summed
 
 MEMORY = TableSchema(
     "memory",
@@ -97,7 +95,7 @@ ALLOCATES = re.compile(r"^aten::(?:new_)?(?:empty\w*|resize_)$")
 """Operators that only allocate memory, for the operator around them."""
 
 
-def holder_rows(context: Context) -> TableRows:
+def memory_holders_rows(context: Context) -> TableRows:
     """Rows by device and place of the allocation."""
     devices_of_file = allocations(context.trace)
     places: list[tuple[str, ...]] = []
@@ -203,7 +201,7 @@ COUNTERS = TableSchema(
 )
 
 
-def counter_rows(context: Context) -> TableRows:
+def counters_rows(context: Context) -> TableRows:
     """Rows by counter and series; empty if the trace has no counters. The value is unknown before the first sample and
     after the last.
     """
@@ -242,10 +240,3 @@ def _number(text: str) -> float:
         return float(text.replace("_", "?"))  # Python would take 1_0 for 10
     except ValueError:
         return math.nan
-
-
-TABLES: tuple[FileTable, ...] = (
-    (MEMORY, memory_rows),
-    (MEMORY_HOLDERS, holder_rows),
-    (COUNTERS, counter_rows),
-)

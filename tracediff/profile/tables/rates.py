@@ -1,7 +1,5 @@
 """Rates: the FLOPs and bytes of operators, their throughput and the share of the device's peak."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 
@@ -25,7 +23,7 @@ from tracediff.profile.perf_model.operator_costs import (
 )
 from tracediff.profile.perf_model.recorded_sizes import read_inputs
 from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
-from tracediff.profile.tables.schema import FileTable, Key, Rate, TableSchema, read_columns, read_rates, summed
+from tracediff.profile.tables.schema import Key, Rate, TableSchema, read_columns, read_rates, summed
 
 
 def part_of_peak(key: tuple[str, ...], value: Mapping[str, float], gpus: tuple[str, ...]) -> float | None:
@@ -93,7 +91,7 @@ UNKNOWN_UNITS, VECTOR, MATRIX, BY_FEWER = range(4)
 UNITS = {None: UNKNOWN_UNITS, False: VECTOR, True: MATRIX}
 
 
-def rate_rows(context: Context) -> TableRows:
+def rates_rows(context: Context) -> TableRows:
     """Rows by kind of work, shapes and dtype; work without a formula by its operator. Times sum to the kernel account,
     or without a GPU to the operators' self times.
     """
@@ -207,6 +205,3 @@ def _units(trace: Trace, name: Codes, charged: Int64) -> Int64:
     unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
     owner, first = combined(charged)
     return most(owner, unit, len(first))[owner]
-
-
-TABLES: tuple[FileTable, ...] = ((RATES, rate_rows),)

@@ -18,6 +18,7 @@ from tracediff.diff.ops import largest_first
 from tracediff.diff.views import UNKNOWN
 from tracediff.errors import printable
 from tracediff.formatting import change, part, signed_time, time, time_unit
+from tracediff.frozen import Frozen
 from tracediff.pair import Pair, total
 from tracediff.present.columns import CHANGES, MEMBERS, OPS, PAGE, TEXT, RowSchema
 from tracediff.present.setting import side_names
@@ -162,7 +163,7 @@ KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are on
 HOW_ONE = "Width: time per step. Colour: kind of call."
 
 
-class Drawing(Struct, frozen=True):
+class Drawing(Frozen):
     """What a script of a page draws.
 
     Attributes:
