@@ -173,7 +173,7 @@ def test_what_is_beyond_the_bound_is_said(tmp_path, monkeypatch):
     profile = profile_file(TraceFile(str(path)), tables=("collectives",))
     assert profile.collectives.start.tolist() == [100_000, 110_000]
     assert [(n.code, n.count) for n in profile.notes] == [("many-collectives", 2)]
-    assert bounds.table()["COLLECTIVES"].value == 100_000
+    assert bounds.bound.table(bounds)["COLLECTIVES"].value == 100_000
     assert profile_file(TraceFile(str(path))).collectives is None
 
 
