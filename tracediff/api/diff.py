@@ -44,11 +44,6 @@ NOT_TESTED: dict[str, Any] = {
 """Field of a `Verdict` that may be None → its value then."""
 
 
-def with_numbers(verdict: Verdict) -> Verdict:
-    """``verdict`` with NaN for what was not tested."""
-    return replace(verdict, **{name: value for name, value in NOT_TESTED.items() if getattr(verdict, name) is None})
-
-
 class Diff(Charted):
     """The result of `tracediff.compare`: ``print(diff)`` shows it; tables are DataFrames in µs and counts per step.
 
@@ -72,7 +67,8 @@ class Diff(Charted):
     @property
     def verdict(self) -> Verdict:
         """How the step time differs, in µs, and its significance; what was not tested is NaN."""
-        return with_numbers(self.comparison.verdict)
+        verdict = self.comparison.verdict
+        return replace(verdict, **{name: value for name, value in NOT_TESTED.items() if getattr(verdict, name) is None})
 
     @cached_property
     def because(self) -> str:

@@ -174,17 +174,17 @@ def sides(rounds: Sequence[Round]) -> list[TraceSet]:
 
 def quiet(rounds: Sequence[Round]) -> list[Round]:
     """The rounds in which no run was disturbed by other processes, as far as the collector measured it."""
-    return [sets for sets in rounds if not any(map(_is_disturbed, sets))]
+    return [
+        sets
+        for sets in rounds
+        if not any(run.contended for traces in sets if traces.manifest for run in traces.manifest.runs)
+    ]
 
 
 def disturbed_text(rounds: Sequence[Round]) -> str:
     """How many rounds were disturbed."""
     disturbed = len(rounds) - len(quiet(rounds))
     return f"the machine is contended: other processes disturbed {disturbed} of {plural(len(rounds), 'round')}"
-
-
-def _is_disturbed(traces: TraceSet) -> bool:
-    return any(run.contended for run in traces.manifest.runs) if traces.manifest else False
 
 
 def _share(comparison: Comparison, changed: Sequence[Op]) -> float:

@@ -99,7 +99,7 @@ def _strip(tree: ast.Module) -> None:
     """Take out what has no effect on what runs: strings that are statements, and annotations."""
     for node in ast.walk(tree):
         if isinstance(node, Block | ast.Module):
-            statements = [inner for inner in node.body if not _is_text(inner)]
+            statements = [n for n in node.body if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))]
             node.body = statements or [ast.copy_location(ast.Pass(), inner) for inner in node.body[:1]]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
@@ -107,10 +107,6 @@ def _strip(tree: ast.Module) -> None:
             node.annotation = None
         if isinstance(node, ast.AnnAssign):
             node.annotation = ast.copy_location(ast.Constant(None), node.annotation)
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:

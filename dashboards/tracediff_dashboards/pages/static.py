@@ -133,17 +133,13 @@ def _idle(context: PageContext) -> list[Any]:
     state = max(states, key=lambda s: (max(s.time), min(s.time)))
     sentence = [f"{idle} {whole.basis}, mostly {state_label(state.name).removeprefix('idle: ')}"]
     rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows.items()]
-    places = {place: total(time for _, (time, *_) in some) for place, some in group_by(rows, _host_place).items()}
+    by_place = group_by(rows, lambda row: str(row[0][1]))
+    places = {place: total(time for _, (time, *_) in some) for place, some in by_place.items()}
     place = max(places, key=lambda name: (max(places[name]), min(places[name])), default="")
     if not place:  # of a host without events there is no more to say
         return sentence
     times = change_and_delta(*places[place].map(whole.us))
     return [*sentence, "; the host is mostly in ", components.name(place), f": {times}"]
-
-
-def _host_place(row: tuple[tuple[Any, ...], Any]) -> str:
-    """Where the host is, of a row of the table of idle time."""
-    return str(row[0][1])
 
 
 def ranks(context: PageContext) -> list[Any]:
