@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tracediff import thresholds
 from tracediff_cli.compare import page
 from tracediff_cli.options.groups import Documents, Input, documents, grouped_command, option, two_sets
-from tracediff_cli.options.judging import PairOptions, Source, pair_options, source_options
+from tracediff_cli.options.judging import PairOptions, pair_options, source_options
 
 if TYPE_CHECKING:
     from tracediff.diff.gate.limits import GateSettings
@@ -70,7 +70,6 @@ def _config_here() -> str | None:
 @option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
     pair: PairOptions,
-    code: Source,
     max_regression: str | None,
     limits: tuple[str, ...],
     allow: tuple[str, ...],
@@ -103,7 +102,7 @@ def check(
     from tracediff.report import check as report
 
     settings = _settings(config, max_regression, limits, allow)
-    gate = judge(code.explain(pair.compared()), settings, date.today())
+    gate = judge(pair.compared(), settings, date.today())
     console = documents.write(
         json=lambda: report.to_json(gate),
         markdown=lambda: report.to_markdown(gate),
