@@ -32,7 +32,7 @@ from tracediff.memory.lifetimes import (
     summed,
 )
 from tracediff.memory.snapshot import ALLOC, FREE, NO_SITE, OUT_OF_MEMORY, CallSite, Recording, read_snapshot
-from tracediff.pair import Pair
+from tracediff.pair import Pair, side_sums
 
 ROUNDING = "rounding"
 """Origin of the bytes that the allocator adds to the blocks at the dump."""
@@ -237,15 +237,11 @@ NEW, GONE, GREW, SHRANK, SAME = "new", "gone", "grew", "shrank", "same"
 
 
 class HolderChange(NamedTuple):
-    """What one group of holders has at the peak of control and of test."""
+    """What one group of holders has at the peak of control and of test: bytes, and the number of blocks."""
 
     name: str
-    held: Pair[Held]
-
-    @property
-    def size(self) -> Pair[int]:
-        """Bytes."""
-        return self.held.map(lambda holding: holding.size)
+    size: Pair[int]
+    blocks: Pair[int]
 
     @property
     def change(self) -> int:
@@ -255,8 +251,9 @@ class HolderChange(NamedTuple):
     @property
     def status(self) -> str:
         """NEW, GONE, GREW, SHRANK or SAME."""
-        if NOTHING in self.held:
-            return NEW if self.held.control == NOTHING else GONE
+        control, test = zip(self.size, self.blocks, strict=True)
+        if NOTHING in (control, test):
+            return NEW if control == NOTHING else GONE
         return GREW if self.change > 0 else SHRANK if self.change < 0 else SAME
 
 
@@ -274,11 +271,13 @@ class DeviceAccounts(Struct, frozen=True):
         """The holders of two snapshots grouped by ``view``, the largest change first; their changes add up to that of
         the peak.
         """
-        control, test = (grouped(side, view) if side else {} for side in self.accounts)
-        changes = [
-            HolderChange(name, Pair(control.get(name, NOTHING), test.get(name, NOTHING)))
-            for name in {**control, **test}
-        ]
+        sums = side_sums(
+            (getattr(holder, view), side, amount)
+            for side, account in enumerate(self.accounts)
+            if account
+            for holder, amount in account.holders.items()
+        )
+        changes = [HolderChange(name, size, blocks) for name, (size, blocks) in sums.items()]
         return sorted(changes, key=lambda row: (-abs(row.change), -max(row.size), row.name))
 
 

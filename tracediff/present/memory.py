@@ -22,7 +22,7 @@ from tracediff.memory.account import (
     size_classes,
 )
 from tracediff.memory.lifetimes import NO_USE, SegmentGroup, Use, grouped_segments
-from tracediff.pair import Pair
+from tracediff.pair import total
 from tracediff.present.plain_text import Table
 from tracediff.present.tables import ColumnFormat, byte_format
 
@@ -135,7 +135,7 @@ def _change_table(device: DeviceAccounts, view: str, top: int) -> Table:
                 *row.size.map(columns.text),
                 columns.change(row.change),
                 row.status if row.status in ("new", "gone") else "",
-                _both_blocks(row),
+                counts(*row.blocks) if any(row.blocks) else "",
             )
             for row in rows
         ),
@@ -144,17 +144,11 @@ def _change_table(device: DeviceAccounts, view: str, top: int) -> Table:
 
 
 def _sum(name: str, rows: Sequence[HolderChange]) -> HolderChange:
-    sides = Pair([row.held.control for row in rows], [row.held.test for row in rows])
-    return HolderChange(name, sides.map(lambda side: Held(sum(a.size for a in side), sum(a.blocks for a in side))))
+    return HolderChange(name, total(row.size for row in rows), total(row.blocks for row in rows))
 
 
 def _others(others: Sequence[object], view: str) -> str:
     return plural(len(others), f"other {TITLES[view]}")
-
-
-def _both_blocks(row: HolderChange) -> str:
-    blocks = row.held.map(lambda holding: holding.blocks)
-    return counts(*blocks) if any(blocks) else ""
 
 
 def _blocks(blocks: int) -> str:
