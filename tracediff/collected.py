@@ -97,7 +97,7 @@ def collection_table(out: Path) -> CollectionTable:
         v.variant: read_manifest(out / v.folder) for v in facts.variants if (out / v.folder / "manifest.json").is_file()
     }
     if not facts.variants or (not manifests and not any(v.failed for v in facts.variants)):
-        raise TracediffError(str(out), "the collection contains no variant", "run tracediff collect again")
+        raise TracediffError(out, "the collection contains no variant", "run tracediff collect again")
     first = next(iter(manifests.values()), None)
     rows: list[VariantRow] = []
     for v in facts.variants:

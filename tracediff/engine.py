@@ -148,7 +148,7 @@ def _captures(file: TraceFile, _state: tuple[int, ...]) -> tuple[Capture, ...]:
     graphs = [graph for trace in read_traces(file, only=CAPTURE_ARGUMENTS) for graph in captures_of(trace)]
     if not graphs:
         reason = "contains no launch that a graph captured"
-        raise TracediffError(str(file), reason, "give the trace that the engine wrote while it captured its graphs")
+        raise TracediffError(file, reason, "give the trace that the engine wrote while it captured its graphs")
     return tuple(graphs)
 
 
@@ -263,9 +263,7 @@ def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
         return files if is_snapshot(files[0]) else []
     snapshots = [file for file in files if file.name.endswith(SNAPSHOT_SUFFIX)]
     if snapshots and len(snapshots) < len(files):
-        raise TracediffError(
-            str(snapshots[0]), "a snapshot cannot be combined with traces", "give it as a set of its own"
-        )
+        raise TracediffError(snapshots[0], "a snapshot cannot be combined with traces", "give it as a set of its own")
     return snapshots
 
 
@@ -338,7 +336,7 @@ def _usable(source: SetSource, outcomes: list[Outcome], keep_going: bool) -> lis
     if not profiles:
         alike = len({fault.reason for fault in faults}) == 1
         raise TracediffError(
-            str(source.where),
+            source.where,
             f"none of its {len(outcomes)} files is a trace" + (f" ({faults[0].reason})" if alike else ""),
             faults[0].remedy if alike else "give the .json or .json.gz files that torch.profiler writes",
         )

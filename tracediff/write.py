@@ -59,7 +59,7 @@ def write_bytes(path: StrPath, data: bytes) -> None:
         raise
     except OSError as error:
         reason = f"cannot be written ({(error.strerror or str(error)).lower()})"
-        raise TracediffError(str(path), reason, "check the folder, its permissions and its free space") from None
+        raise TracediffError(path, reason, "check the folder, its permissions and its free space") from None
 
 
 def make_folder(path: StrPath) -> Path:
@@ -72,7 +72,7 @@ def make_folder(path: StrPath) -> Path:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         reason = f"cannot be created ({(error.strerror or str(error)).lower()})"
-        raise TracediffError(os.fspath(path), reason, "choose a writable folder") from None
+        raise TracediffError(path, reason, "choose a writable folder") from None
     return Path(path)
 
 

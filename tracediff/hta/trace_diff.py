@@ -336,7 +336,7 @@ def _device(device: Any) -> DeviceType:
         return DeviceType[device.name]
     except (AttributeError, KeyError):
         raise BadArgument(
-            str(device), "not a device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
+            device, "not a device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
         ) from None
 
 

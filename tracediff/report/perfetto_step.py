@@ -140,9 +140,7 @@ def _select_rows(trace: Trace, window: tuple[int, int]) -> tuple[Int64, int]:
     if len(without_python) > bounds.PERFETTO_EVENTS:
         limit = f"the limit of a merged trace ({bounds.PERFETTO_EVENTS:,})"
         reason = f"its step has {len(without_python):,} events, more than {limit}"
-        raise TracediffError(
-            str(trace.file), reason, "choose a shorter step with --step, or record fewer kinds of events"
-        )
+        raise TracediffError(trace.file, reason, "choose a shorter step with --step, or record fewer kinds of events")
     return without_python, len(rows) - len(without_python)
 
 

@@ -330,7 +330,7 @@ def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, 
     """
     repository = Repository(source)
     if repository.ask("rev-parse", "--git-dir") is None:
-        raise TracediffError(str(source), "is not in a git repository, or git is not installed", "give --source REPO")
+        raise TracediffError(source, "is not in a git repository, or git is not installed", "give --source REPO")
     names = commits or [(side.manifest.git_commit if side.manifest else None) or "" for side in comparison.sides]
     before, after = (_commit(repository, name.removesuffix(CHANGES)) for name in names)
     if any(name.endswith(CHANGES) for name in names):

@@ -60,7 +60,7 @@ class Events:
             rest, places = process.result()
         except EOFError:
             remedy = "free some memory, or use shorter traces: it may have run out"
-            raise TracediffError(str(file), "the process that read its events exited", remedy) from None
+            raise TracediffError(file, "the process that read its events exited", remedy) from None
         finally:
             del self._folders[process]
         return _mapped(arrays, rest, places)
@@ -74,7 +74,7 @@ class Events:
 
 def _no_space(file: TraceFile, error: BaseException) -> TracediffError:
     return TracediffError(
-        str(file),
+        file,
         f"its events cannot be stored ({str(error) or 'not enough memory'})",
         "free some disk space or memory, or use shorter traces",
     )

@@ -253,7 +253,7 @@ class StepInspector:
             np.array_equal(context.completions, profile.completions)
             and np.array_equal(context.steps.numbers, profile.step_numbers)
         ):
-            raise TracediffError(str(file), "has changed since it was compared", "restart the dashboard")
+            raise TracediffError(file, "has changed since it was compared", "restart the dashboard")
         return place, context
 
     @cachedmethod(attrgetter("_contexts"), key=lambda _self, file, _families: file, condition=attrgetter("_condition"))

@@ -205,7 +205,7 @@ def read_settings(path: Path) -> GateSettings:
     document = read_toml(path, SEE)
     check = document.get("check")
     if not isinstance(check, dict) or set(document) != {"check"}:
-        raise TracediffError(str(path), "[check] must be its only table", SEE)
+        raise TracediffError(path, "[check] must be its only table", SEE)
     return _settings(check, str(path))
 
 
