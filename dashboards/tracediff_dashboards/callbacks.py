@@ -147,7 +147,7 @@ class Callbacks:
             return PAGES[which][1](context), options, True
         load = self._loader.find(view.control, view.test)
         if load is not None and load.finished.is_set() and load.error:
-            return [components.alert(load.error, html.Button("Try again", id="again", type="button"))], options, True
+            return [components.alert(load.error, html.Button("Try again", id="again"))], options, True
         return [components.missing("The page appears when both sets have been read.")], options, False
 
     def poll(self, intervals: int | None, again: int | None, search: str | None, ready: int) -> list[Any]:  # noqa: ARG002  # ctx contains what has changed

@@ -110,7 +110,7 @@ def _tools(context: PageContext, rows: list[TableRow]) -> Any:
                 )
                 for key, value in (("columns", visible), ("pinned", pinned))
             ),
-            html.Button("Download CSV", id="csv", type="button"),
+            html.Button("Download CSV", id="csv"),
         ],
         className="tools",
     )
