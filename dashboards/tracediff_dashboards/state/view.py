@@ -93,7 +93,7 @@ class TableLayout(Struct, frozen=True):
 
     def filters(self) -> dict[str, Any]:
         """The filter model of the grid."""
-        model: dict[str, Any] = json.loads(self.where) if self.where else {}
+        model: dict[str, Any] = json.loads(self.where or "{}")
         return model
 
 
