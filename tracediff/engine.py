@@ -11,7 +11,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff.aggregate.assemble import arrange, check_one_program
 from tracediff.aggregate.snapshot_columns import SharedColumns
@@ -58,7 +58,7 @@ class SetOptions(Struct, frozen=True):
 
     label: str | None = None
     ranks: frozenset[int] | None = None
-    selection: Selection = field(default_factory=Selection)
+    selection: Selection = Selection()
     captures: tuple[str, ...] = ()
     torch_trace: str | None = None
 

@@ -242,15 +242,15 @@ class View(Struct, frozen=True):
 
     control: str = ""
     test: str = ""
-    filters: Filters = field(default_factory=Filters)
+    filters: Filters = Filters()
     forced: bool = False
     tab: str = TABS[0]
     row: str = ""
-    flame: FlameView = field(default_factory=FlameView)
+    flame: FlameView = FlameView()
     at_control: str = ""
     at_test: str = ""
     window: Window | None = None
-    table: TableLayout = field(default_factory=TableLayout)
+    table: TableLayout = TableLayout()
 
     @property
     def page_state(self) -> View:
