@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import bounds
+from tracediff.structs import FrozenStruct
 
 Int64 = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ MISSING = np.iinfo(np.int64).min
 """Marks a time, or an integer argument, that an event does not carry."""
 
 
-class Spans(Struct, frozen=True):
+class Spans(FrozenStruct):
     """What lasts from start to end: start int64[n], end int64[n] in ns."""
 
     start: Int64
@@ -36,7 +36,7 @@ class Spans(Struct, frozen=True):
         return self.end - self.start
 
 
-class Intervals(Spans, frozen=True):
+class Intervals(Spans):
     """Intervals that are sorted, disjoint and not empty."""
 
     def covers(self, times: Int64) -> Bools:

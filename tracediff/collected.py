@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 from msgspec.structs import replace
 
 from tracediff.aggregate.averages import op_average, used_steps
@@ -17,13 +17,14 @@ from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
+from tracediff.structs import FrozenStruct
 
 Seconds = Annotated[
     float | None, Meta(description="in s, measured in the first run, which starts without a compile cache")
 ]
 
 
-class VariantRow(Struct, frozen=True, kw_only=True):
+class VariantRow(FrozenStruct, kw_only=True):
     """One variant of a collection: medians over runs of each run's own figure; null where unknown."""
 
     variant: str
@@ -73,7 +74,7 @@ class VariantRow(Struct, frozen=True, kw_only=True):
     """which run failed and why; it and later ones are missing"""
 
 
-class CollectionTable(Struct, frozen=True, tag_field="schema", tag="tracediff.table/1"):
+class CollectionTable(FrozenStruct, tag_field="schema", tag="tracediff.table/1"):
     """The table of a collection: what each variant costs to build and to run."""
 
     name: str
@@ -190,7 +191,7 @@ PREFIX = "fx:"
 """Of the scopes that `tracediff.collect` records for nodes."""
 
 
-class FxNode(Struct, frozen=True):
+class FxNode(FrozenStruct):
     """One node of an FX graph, per step."""
 
     node: str

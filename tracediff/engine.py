@@ -43,9 +43,10 @@ from tracediff.profile.model.selection import Selection
 from tracediff.profile.placement.captures import Capture, captures_of
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 from tracediff.progress import Meter, OnProgress
+from tracediff.structs import FrozenStruct
 
 
-class SetOptions(Struct, frozen=True):
+class SetOptions(FrozenStruct):
     """The label, ranks and steps used of one set.
 
     Attributes:
@@ -63,7 +64,7 @@ class SetOptions(Struct, frozen=True):
     torch_trace: str | None = None
 
 
-class LoadOptions(Struct, frozen=True):
+class LoadOptions(FrozenStruct):
     """How sets are read.
 
     Attributes:

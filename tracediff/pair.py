@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
-from msgspec import Struct
+from tracediff.structs import FrozenStruct
 
 T = TypeVar("T")
 Made = TypeVar("Made")
@@ -58,7 +58,7 @@ class Timed:
         return delta
 
 
-class Amounts(Timed, Struct, frozen=True):
+class Amounts(Timed, FrozenStruct):
     """The time of the same thing on both sides, and how often it occurs; numerators over a comparison's scale."""
 
     time: Pair[int] = NONE

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import lcm
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Averaged, CallTree, merge
@@ -27,6 +27,7 @@ from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Ti
 from tracediff.profile.tables import table_schema
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL, is_communication, is_host_collective
+from tracediff.structs import FrozenStruct
 
 ANNOTATION = "user_annotation"
 """Category of the host's collectives."""
@@ -39,7 +40,7 @@ def own_time(states: Mapping[str, float]) -> float:
     return sum(time for state, time in states.items() if state not in COMMUNICATING)
 
 
-class UsedStep(Struct, frozen=True):
+class UsedStep(FrozenStruct):
     """One used step of one run; of several ranks the slowest one's.
 
     Attributes:
@@ -70,7 +71,7 @@ RunSteps = dict[str, list[UsedStep]]
 """Run → its used steps, in order."""
 
 
-class StepAverage(Averaged, frozen=True):
+class StepAverage(Averaged):
     """The step account of a set.
 
     Attributes:
@@ -86,7 +87,7 @@ class StepAverage(Averaged, frozen=True):
     runs: RunSteps
 
 
-class KernelAverage(Averaged, frozen=True):
+class KernelAverage(Averaged):
     """The kernel numbers of a set that are not in the kernel account (the mean rank's).
 
     Attributes:
@@ -99,7 +100,7 @@ class KernelAverage(Averaged, frozen=True):
     outside: list[int]
 
 
-class Average(Averaged, frozen=True):
+class Average(Averaged):
     """Rows of a set per step.
 
     Attributes:
@@ -120,7 +121,7 @@ class Average(Averaged, frozen=True):
         return [(key, [n / self.denominator for n in values]) for key, values in ordered]
 
 
-class SetTable(Average, frozen=True, kw_only=True):
+class SetTable(Average, kw_only=True):
     """A table of a set: its rows have the keys and columns of ``schema``."""
 
     schema: TableSchema
@@ -336,7 +337,7 @@ def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:
     return {rank: dict(out[rank]) for rank in sorted(out)}
 
 
-class TypicalStep(Struct, frozen=True):
+class TypicalStep(FrozenStruct):
     """One step of one file.
 
     Attributes:

@@ -16,6 +16,7 @@ from tracediff.profile.model.profile import CallTable, Profile, WorkTable
 from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE, ModulePaths, module_labels, modules_of
 from tracediff.profile.placement.scopes import PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES
+from tracediff.structs import FrozenStruct
 
 RECORDED = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides", "line")
 """Columns of a `CallTable` by node."""
@@ -57,7 +58,7 @@ class Call(Struct):
         return display_name(self.name) if self.kind == "op" else self.label
 
 
-class Occurrence(Struct, frozen=True, order=True):
+class Occurrence(FrozenStruct, order=True):
     """One event.
 
     Attributes:
@@ -97,13 +98,13 @@ class Work(Struct):
         return self.node, self.category, self.name, self.launch_shape, self.ordinal
 
 
-class Averaged(Struct, frozen=True):
+class Averaged(FrozenStruct):
     """Averages per step of a set: numerators in 1/denominator ns, events or bytes."""
 
     denominator: int
 
 
-class CallTree(Averaged, frozen=True):
+class CallTree(Averaged):
     """Calls, parents before children, and the work that hangs below them.
 
     Attributes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import Int64, changes, combined
+from tracediff.structs import FrozenStruct
 
 
-class Clocks(Struct, frozen=True):
+class Clocks(FrozenStruct):
     """By position of the rank, r of them.
 
     Attributes:

@@ -44,7 +44,7 @@ UNCLEAR = "unclear"
 """Stands for the rank where two came last within the uncertainty of their clocks."""
 
 
-class Operations(Collectives, frozen=True, kw_only=True):
+class Operations(Collectives, kw_only=True):
     """The operations of one run over all its ranks, m of them; ``step`` is a number, −1 outside.
 
     Attributes:
@@ -61,7 +61,7 @@ class Operations(Collectives, frozen=True, kw_only=True):
         return np.array([kind.collective in names for kind in self.kinds], bool)[self.kind]
 
 
-class Matched(Operations, frozen=True, kw_only=True):
+class Matched(Operations, kw_only=True):
     """The operations of one run, matched over its ranks.
 
     Attributes:

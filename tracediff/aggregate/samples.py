@@ -26,6 +26,7 @@ from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.calls import OP
+from tracediff.structs import FrozenStruct
 
 
 class Samples(Struct):
@@ -138,7 +139,7 @@ def _by_step(files: list[Rows], used: list[Bools], size: int) -> list[Int64]:
     return [sums(cell, values, size * steps).reshape(size, steps) for values in amounts]
 
 
-class StepOfRank(Struct, frozen=True):
+class StepOfRank(FrozenStruct):
     """One step of one rank of one run."""
 
     run: str
@@ -146,7 +147,7 @@ class StepOfRank(Struct, frozen=True):
     step: int
 
 
-class StepSum(StepOfRank, frozen=True):
+class StepSum(StepOfRank):
     """What some work took in one used step: occurrences, and self time in ns."""
 
     count: int

@@ -28,6 +28,7 @@ from tracediff.ingest.model.health import Note, Notes, less
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Accounts, Profile
 from tracediff.profile.model.selection import Selection
+from tracediff.structs import FrozenStruct
 from tracediff.write import write_bytes
 
 VERSION = 4
@@ -41,13 +42,13 @@ AGAIN = "create it again with `tracediff snapshot`"
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 
 
-class Header(msgspec.Struct, frozen=True):
+class Header(FrozenStruct):
     """What every version of a snapshot has."""
 
     schema: str
 
 
-class Snapshot(Header, frozen=True, omit_defaults=True):
+class Snapshot(Header, omit_defaults=True):
     """What the file holds.
 
     Attributes:

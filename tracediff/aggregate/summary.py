@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from statistics import median_low
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from tracediff import thresholds
 from tracediff.aggregate.averages import (
     Average,
@@ -35,6 +33,7 @@ from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names
 from tracediff.profile.tables.schema import OVER_RANKS
 from tracediff.runtimes import version_of
+from tracediff.structs import FrozenStruct
 
 MEDIAN = "median rank"
 
@@ -53,7 +52,7 @@ class LateRank(NamedTuple):
         return f"{self.usual} waits" if self.usual != MEDIAN else "the others wait"
 
 
-class Side(Struct, frozen=True, kw_only=True):
+class Side(FrozenStruct, kw_only=True):
     """What one side was made of.
 
     Attributes:
@@ -220,7 +219,7 @@ def _why_missing(name: str, ranks: Sequence[int]) -> str:
     return f"the snapshot was made without it (create it again with --table {name})"
 
 
-class SetSummary(Struct, frozen=True, kw_only=True):
+class SetSummary(FrozenStruct, kw_only=True):
     """The accounts of one set per step, each with numerators over a denominator of its own.
 
     Attributes:

@@ -22,11 +22,12 @@ from tracediff.profile.model.columns import columns_of
 from tracediff.profile.model.profile import CallTable, OpTable, Profile, TableRows, WorkTable
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.tables import ALL
+from tracediff.structs import FrozenStruct
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.REASON)]
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class Recorded(FrozenStruct):
     """Of what a set was recorded.
 
     Attributes:

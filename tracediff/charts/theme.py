@@ -8,9 +8,8 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec import Struct
-
 from tracediff.charts.labels import SUBTITLE_WIDTH, TITLE_WIDTH, choice, lines
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -26,7 +25,7 @@ BELOW_AXIS = 48
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
-class Palette(Struct, frozen=True, kw_only=True):
+class Palette(FrozenStruct, kw_only=True):
     """Colours by meaning.
 
     Attributes:

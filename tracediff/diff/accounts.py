@@ -9,7 +9,6 @@ from itertools import chain
 from statistics import median
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
 from tracediff.diff.groups import Member, WorkTime
@@ -20,9 +19,10 @@ from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
+from tracediff.structs import FrozenStruct
 
 
-class State(Timed, Struct, frozen=True):
+class State(Timed, FrozenStruct):
     """One state's time per step, numerators in 1/scale ns, and the significance of its change."""
 
     name: str
@@ -30,7 +30,7 @@ class State(Timed, Struct, frozen=True):
     significance: Significance = UNTESTED
 
 
-class StepTime(Struct, frozen=True):
+class StepTime(FrozenStruct):
     """Mean period per step and its states on both sides; numerators in 1/scale ns.
 
     Attributes:
@@ -88,7 +88,7 @@ def _medians(average: StepAverage, state: str) -> list[float]:
     ]
 
 
-class GpuTime(WorkTime, frozen=True):
+class GpuTime(WorkTime):
     """GPU time per step on both sides; numerators over scale.
 
     Attributes:
@@ -127,7 +127,7 @@ def compare_gpu_time(work: WorkTime, kernels: Pair[KernelAverage], scale: int) -
     )
 
 
-class TableDiff(Struct, frozen=True):
+class TableDiff(FrozenStruct):
     """A table on both sides.
 
     Attributes:

@@ -25,6 +25,7 @@ from tracediff.pair import NONE, SIDES, Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
+from tracediff.structs import FrozenStruct
 
 
 class MergedCall(Struct, kw_only=True):
@@ -144,7 +145,7 @@ CALL_UNKNOWN = "(call unknown)"
 INSTANCE = late(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
 
 
-class Frame(Struct, frozen=True, kw_only=True):
+class Frame(FrozenStruct, kw_only=True):
     """One box, with amounts that its children do not have; numerators over the comparison's scale.
 
     Attributes:

@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree
@@ -26,6 +25,7 @@ from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_in
 from tracediff.pair import NONE, Amounts, Pair, side_sums
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, table_name
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Cause, Explanation
@@ -35,7 +35,7 @@ else:  # of later stages: help() shows what is annotated
     Explanation = ChangedCode = Any
 
 
-class Scaled(Struct, frozen=True):
+class Scaled(FrozenStruct):
     """Results of one set or of two. Counts and times are integer numerators: x / scale events, x / scale nanoseconds.
 
     Attributes:
@@ -78,7 +78,7 @@ class Scaled(Struct, frozen=True):
         return numerator / self.scale
 
 
-class Comparison(Scaled, frozen=True, dict=True):
+class Comparison(Scaled, dict=True):
     """Control and test side by side.
 
     Attributes:
@@ -204,7 +204,7 @@ class Comparison(Scaled, frozen=True, dict=True):
 OPERATOR = "cpu_op"
 
 
-class Part(Struct, frozen=True):
+class Part(FrozenStruct):
     """The selected work; an empty attribute selects all.
 
     Attributes:
@@ -344,7 +344,7 @@ def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool
     return Pair(*trees)
 
 
-class CallPlace(Amounts, frozen=True, kw_only=True):
+class CallPlace(Amounts, kw_only=True):
     """One stack. The time of an operator includes everything below it; else it is that of the GPU work.
 
     Attributes:

@@ -9,7 +9,6 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree, Occurrence
@@ -23,9 +22,10 @@ from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 from tracediff.runtimes import KERNEL
+from tracediff.structs import FrozenStruct
 
 
-class Member(PlacedWork, frozen=True, kw_only=True):
+class Member(PlacedWork, kw_only=True):
     """Work of one kind on one side; count and ns are numerators over scale.
 
     Attributes:
@@ -137,7 +137,7 @@ class Group(Timed):
         return split_change(self.counts, self.time)
 
 
-class WorkTime(Timed, Struct, frozen=True, dict=True):
+class WorkTime(Timed, FrozenStruct, dict=True):
     """Work per step on both sides, in groups; numerators over scale.
 
     Attributes:

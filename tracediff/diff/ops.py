@@ -11,7 +11,6 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.aggregate.averages import Average
 from tracediff.aggregate.samples import Samples
@@ -20,6 +19,7 @@ from tracediff.pair import Pair, Timed
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES, counterparts
+from tracediff.structs import FrozenStruct
 
 PAIRED = " → "
 """Between the calls of two vendors that do the same."""
@@ -28,7 +28,7 @@ HOST_WORK = ("cpu_op", *CALL_CATEGORIES)
 GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
 
 
-class RecordedOperation(Struct, frozen=True, kw_only=True):
+class RecordedOperation(FrozenStruct, kw_only=True):
     """What is recorded of an operation.
 
     Attributes:
@@ -46,7 +46,7 @@ class RecordedOperation(Struct, frozen=True, kw_only=True):
         return gpu_or_cpu(self.category)
 
 
-class Op(Timed, RecordedOperation, frozen=True, kw_only=True, dict=True):
+class Op(Timed, RecordedOperation, kw_only=True, dict=True):
     """One operation on both sides, per step; counts and times are numerators over scale.
 
     Attributes:
@@ -180,7 +180,7 @@ def compare_samples(keys: Sequence[Hashable], samples: Pair[Samples], noise_floo
     return compare_many(control, test, noise_floor)
 
 
-class TestedWork(Struct, frozen=True):
+class TestedWork(FrozenStruct):
     """The work of one family, or below one operator; times are medians over steps, means over runs, in µs per step."""
 
     name: str

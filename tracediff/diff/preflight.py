@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import weighted_files
@@ -22,6 +21,7 @@ from tracediff.profile.placement.captures import CODE as CAPTURE_CODE
 from tracediff.profile.placement.captures import KERNELS, UNMATCHED
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.runtimes import is_graph_launch, version_of
+from tracediff.structs import FrozenStruct
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
 REFUSING = ("one-side-no-gpu", "nothing-shared")
@@ -93,7 +93,7 @@ WITH_VALUES = (
 )
 
 
-class Reason(Struct, frozen=True):
+class Reason(FrozenStruct):
     """One difference between the sides that may make the comparison misleading."""
 
     code: str
@@ -135,7 +135,7 @@ class Reason(Struct, frozen=True):
         return words + (changed if len(changed) <= bounds.SHORT_VALUES else "")
 
 
-class Comparability(Struct, frozen=True):
+class Comparability(FrozenStruct):
     """Whether the sides are comparable, and the cautions."""
 
     reasons: tuple[Reason, ...]
@@ -371,7 +371,7 @@ def _truncated(side: TraceSet) -> str:
     return "yes" if counted(side.notes, "truncated") else ""
 
 
-class OtherResult(Struct, frozen=True):
+class OtherResult(FrozenStruct):
     """What both sides computed otherwise: ``norm of the gradients 0.31 → none (first step)``."""
 
     what: str

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import force_setattr, replace
 
 from tracediff import thresholds
@@ -20,13 +20,14 @@ from tracediff.errors import TracediffError
 from tracediff.formatting import PERCENT, joined, number, percent, plural
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import Pair
+from tracediff.structs import FrozenStruct
 
 RESULTS = "faster", "slower", "same", "inconclusive", "untested", "refused"
 STEP, WHOLE_FILE, BY_MEDIAN = "per step", "over the whole file", " by the median"
 """What times are of, in the verdict's sentence."""
 
 
-class Judging(Struct, frozen=True):
+class Judging(FrozenStruct):
     """The settings of the significance tests.
 
     Attributes:
@@ -56,7 +57,7 @@ Result = Annotated[str, Meta(extra_json_schema={"enum": list(RESULTS)})]
 PValue = Annotated[float | None, Meta(description="p-value of the change; null where untested")]
 
 
-class DiffVerdict(Struct, frozen=True, kw_only=True):
+class DiffVerdict(FrozenStruct, kw_only=True):
     """How the step time differs, and whether the difference is significant."""
 
     result: Result
@@ -94,7 +95,7 @@ class DiffVerdict(Struct, frozen=True, kw_only=True):
     """
 
 
-class Verdict(DiffVerdict, frozen=True, kw_only=True):
+class Verdict(DiffVerdict, kw_only=True):
     """The result for the step time, and what its sentence is made of.
 
     Attributes:
@@ -376,7 +377,7 @@ def change_text(change: float) -> str:
     return f"{percent(abs(change))} {'longer' if change > 0 else 'less time'}"
 
 
-class DiffUnprofiled(Struct, frozen=True, kw_only=True):
+class DiffUnprofiled(FrozenStruct, kw_only=True):
     """The steps that the collector measured without the profiler, and the test of their change."""
 
     control_us: float
@@ -394,7 +395,7 @@ class DiffUnprofiled(Struct, frozen=True, kw_only=True):
     """
 
 
-class Unprofiled(DiffUnprofiled, frozen=True, kw_only=True):
+class Unprofiled(DiffUnprofiled, kw_only=True):
     """The same, with the `conclusion` of a verdict on it, and the `spread` of runs."""
 
     conclusion: str

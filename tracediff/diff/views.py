@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -25,6 +24,7 @@ from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 from tracediff.runtimes import call_role
+from tracediff.structs import FrozenStruct
 
 NUMBER = late(r"\[\d+\]|(?<=\w)_\d+(?=/|$)|\.\d+(?=[./]|$)")
 """What distinguishes instances: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""
@@ -90,13 +90,13 @@ def call_names(names: Iterable[str]) -> dict[str, str]:
 UNKNOWN = "(unknown)"
 
 
-class Sum(Amounts, frozen=True, kw_only=True):
+class Sum(Amounts, kw_only=True):
     """One line of a view."""
 
     name: str
 
 
-class Modules(Struct, frozen=True):
+class Modules(FrozenStruct):
     """How modules are summed.
 
     Attributes:
@@ -234,7 +234,7 @@ def sorted_sums(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 
-class WorkChange(Timed, Struct, frozen=True, dict=True):
+class WorkChange(Timed, FrozenStruct, dict=True):
     """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
 
     Attributes:

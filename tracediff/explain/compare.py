@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import lcm
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
@@ -71,6 +70,7 @@ from tracediff.explain.reasons import LAYOUTS, OtherInputs, other_inputs
 from tracediff.formatting import multiple, percent, plural
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
+from tracediff.structs import FrozenStruct
 
 REPLACEMENTS = {*HEAVY, "fused", OTHER}
 """Families of kernels that may do such work in another way."""
@@ -406,7 +406,7 @@ def _refused(comparison: Comparison) -> Comparison:
     )
 
 
-class Cell(Struct, frozen=True):
+class Cell(FrozenStruct):
     """One comparison of the matrix.
 
     Attributes:

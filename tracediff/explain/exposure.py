@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import thresholds
@@ -18,6 +17,7 @@ from tracediff.explain.lines import Line, Lines, label_of
 from tracediff.explain.tree import Node, common
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import COMMUNICATION
+from tracediff.structs import FrozenStruct
 
 ALL = np.ones(2)
 """Of what is less, and of what is more."""
@@ -25,7 +25,7 @@ HOST_WORK = "op", "python", "annotated", "loading", "compiling"
 """Kinds of leaves in which the host works; calls of the driver may wait for the GPU as well."""
 
 
-class Remainder(Struct, frozen=True):
+class Remainder(FrozenStruct):
     """What of the change of a part of the critical path is in no line.
 
     Attributes:

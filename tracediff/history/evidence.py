@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from datetime import date
 from statistics import median
 
-from msgspec import Struct
-
 from tracediff import thresholds
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
@@ -21,6 +19,7 @@ from tracediff.explain.compare import compare_sets
 from tracediff.formatting import counts, percent, plural, signed_percent
 from tracediff.history.series import pooled
 from tracediff.history.store import medians_us
+from tracediff.structs import FrozenStruct
 
 COUNTED = ("cpu_op", *GPU_WORK)
 """Categories of operators and GPU events: how often the host polls is not a count of work."""
@@ -29,7 +28,7 @@ Round = tuple[TraceSet, ...]
 """One set of each of several commits, recorded after each other."""
 
 
-class Criterion(Struct, frozen=True):
+class Criterion(FrozenStruct):
     """What makes a commit bad.
 
     Attributes:
@@ -46,14 +45,14 @@ class Criterion(Struct, frozen=True):
         return check(compare_sets(control, test, force=True), settings, date.today())
 
 
-class Decision(Struct, frozen=True):
+class Decision(FrozenStruct):
     """What was decided of one commit, good, bad, skipped or inconclusive, and why in words."""
 
     result: str
     why: str
 
 
-class Difference(Struct, frozen=True):
+class Difference(FrozenStruct):
     """How two commits differ that were recorded beside each other.
 
     Attributes:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tracediff.ingest.files.documents import read_json
+from tracediff.structs import FrozenStruct
 
 REMEDY = "give a folder that `tracediff collect -o` wrote, or collect again with this version"
 Scalar = str | int | float | bool | None
@@ -20,13 +21,13 @@ StepTime = Annotated[float, msgspec.Meta(ge=1e-3, le=1e15)]
 """In µs; a step takes time."""
 
 
-class Sample(msgspec.Struct, frozen=True):
+class Sample(FrozenStruct):
     """One step: its wall time in µs."""
 
     wall_us: StepTime
 
 
-class GraphBreak(msgspec.Struct, frozen=True):
+class GraphBreak(FrozenStruct):
     """One graph break, with its place and reason."""
 
     file: str
@@ -38,14 +39,14 @@ class GraphBreak(msgspec.Struct, frozen=True):
         return place + (self.reason.splitlines()[0] if self.reason else "")
 
 
-class CompileFacts(msgspec.Struct, frozen=True):
+class CompileFacts(FrozenStruct):
     """What torch.compile did in one run."""
 
     graph_count: Count
     graph_breaks: list[GraphBreak]
 
 
-class CompiledKernel(msgspec.Struct, frozen=True):
+class CompiledKernel(FrozenStruct):
     """One kernel that inductor made.
 
     Attributes:
@@ -61,7 +62,7 @@ class CompiledKernel(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-class CompiledCall(msgspec.Struct, frozen=True):
+class CompiledCall(FrozenStruct):
     """A call that the code of a compiled graph makes: of an operator, or of a kernel.
 
     Attributes:
@@ -73,7 +74,7 @@ class CompiledCall(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-class TorchLog(msgspec.Struct, frozen=True):
+class TorchLog(FrozenStruct):
     """What torch.compile did, by its log.
 
     Attributes:
@@ -89,14 +90,14 @@ class TorchLog(msgspec.Struct, frozen=True):
     calls: tuple[CompiledCall, ...] = ()
 
 
-class PeakMemory(msgspec.Struct, frozen=True):
+class PeakMemory(FrozenStruct):
     """Peak bytes on the host, and allocated on the device."""
 
     host: Bytes | None = None
     device: Bytes | None = None
 
 
-class Computed(msgspec.Struct, frozen=True):
+class Computed(FrozenStruct):
     """What a step computed: the norms of what it returned and of the gradients that it left.
 
     Attributes:
@@ -108,7 +109,7 @@ class Computed(msgspec.Struct, frozen=True):
     finite: bool = True
 
 
-class Results(msgspec.Struct, frozen=True):
+class Results(FrozenStruct):
     """What the first and the fourth step computed.
 
     Attributes:
@@ -121,7 +122,7 @@ class Results(msgspec.Struct, frozen=True):
     later: Computed
 
 
-class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+class RunFacts(FrozenStruct, kw_only=True):
     """One run: seconds to build and to the end of the first step, its steps without the profiler. What is None or empty
     was not measured: a loop of the user's records traces and peak memory only.
 
@@ -136,13 +137,13 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     contended: bool = False
     build_s: Seconds | None = None
     first_step_s: Seconds | None = None
-    unprofiled_steps: list[Sample] = []
+    unprofiled_steps: list[Sample] = msgspec.field(default_factory=list)
     clocks_error: str | None = None
     compile: CompileFacts | None = None
     results: Results | None = None
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(FrozenStruct, kw_only=True):
     """The settings of a collection, or of a recorded loop."""
 
     device: str
@@ -150,7 +151,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class CompiledNode(msgspec.Struct, frozen=True):
+class CompiledNode(FrozenStruct):
     """One node of a compiled graph: its original op and module."""
 
     name: str
@@ -158,7 +159,7 @@ class CompiledNode(msgspec.Struct, frozen=True):
     module: str
 
 
-class CompiledGraph(msgspec.Struct, frozen=True):
+class CompiledGraph(FrozenStruct):
     """One graph that inductor compiled.
 
     Attributes:
@@ -168,12 +169,12 @@ class CompiledGraph(msgspec.Struct, frozen=True):
     """
 
     nodes: list[CompiledNode]
-    kernels: dict[str, list[str]] = {}
+    kernels: dict[str, list[str]] = msgspec.field(default_factory=dict)
     id: int | None = None
     phase: str = "forward"
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class Manifest(FrozenStruct):
     """One variant of a collection.
 
     Attributes:
@@ -195,11 +196,11 @@ class Manifest(msgspec.Struct, frozen=True):
     size: str | None = None
     git_commit: str | None = None
     world_size: Count = 1
-    modules: dict[str, str] = {}
-    provenance: list[CompiledGraph] = []
+    modules: dict[str, str] = msgspec.field(default_factory=dict)
+    provenance: list[CompiledGraph] = msgspec.field(default_factory=list)
     items: Count | None = None
-    lost_format: dict[str, Count] = {}
-    fx_nodes: dict[str, str] = {}
+    lost_format: dict[str, Count] = msgspec.field(default_factory=dict)
+    fx_nodes: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def run_medians_us(self) -> list[float]:
@@ -212,7 +213,7 @@ class Manifest(msgspec.Struct, frozen=True):
         return median(self.run_medians_us) if self.run_medians_us else None
 
 
-class Collected(msgspec.Struct, frozen=True):
+class Collected(FrozenStruct):
     """One variant of a collection: its folder in that of the collection, or why it failed."""
 
     variant: str
@@ -220,7 +221,7 @@ class Collected(msgspec.Struct, frozen=True):
     failed: str | None = None
 
 
-class CollectionFacts(msgspec.Struct, frozen=True):
+class CollectionFacts(FrozenStruct):
     """A whole collection, its variants in order."""
 
     schema: Literal["tracediff.collection/1"]

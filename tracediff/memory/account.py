@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from tracediff import bounds
 from tracediff.arrays import group_by
 from tracediff.ingest.files.source import TraceFile
@@ -33,6 +31,7 @@ from tracediff.memory.lifetimes import (
 )
 from tracediff.memory.snapshot import ALLOC, FREE, NO_SITE, OUT_OF_MEMORY, CallSite, Recording, read_snapshot
 from tracediff.pair import Pair, side_sums
+from tracediff.structs import FrozenStruct
 
 ROUNDING = "rounding"
 """Origin of the bytes that the allocator adds to the blocks at the dump."""
@@ -94,7 +93,7 @@ class Held(NamedTuple):
 NOTHING = Held(0, 0)
 
 
-class Account(Struct, frozen=True, kw_only=True):
+class Account(FrozenStruct, kw_only=True):
     """One device of a snapshot; all amounts in bytes.
 
     Attributes:
@@ -148,7 +147,7 @@ class Account(Struct, frozen=True, kw_only=True):
         return sum(amount.size for holder, amount in self.holders.items() if holder.is_unknown)
 
 
-class SnapshotAccount(Struct, frozen=True):
+class SnapshotAccount(FrozenStruct):
     """One snapshot: its name and the account of each device, by number."""
 
     name: str
@@ -257,7 +256,7 @@ class HolderChange(NamedTuple):
         return GREW if self.change > 0 else SHRANK if self.change < 0 else SAME
 
 
-class DeviceAccounts(Struct, frozen=True):
+class DeviceAccounts(FrozenStruct):
     """One device of one snapshot, or of control and test; a side that does not use it is None, but not both."""
 
     accounts: tuple[Account | None, ...]

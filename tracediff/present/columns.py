@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from tracediff import bounds
@@ -25,6 +25,7 @@ from tracediff.pair import NONE, SIDES, Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated, table_name
 from tracediff.runtimes import DEVICE_CATEGORIES
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:  # comparisons need no analysis of one set
     from tracediff.analysis import Analysis
@@ -40,7 +41,7 @@ Value = Callable[[Any, Any], Any]
 """(comparison or analysis, row) → the value of a column."""
 
 
-class RowColumn(Struct, frozen=True, dict=True):
+class RowColumn(FrozenStruct, dict=True):
     """One column.
 
     Attributes:
@@ -90,7 +91,7 @@ class RowColumn(Struct, frozen=True, dict=True):
         return "delta" in self.name
 
 
-class RowSchema(Struct, frozen=True, dict=True):
+class RowSchema(FrozenStruct, dict=True):
     """The columns of one kind of row.
 
     Attributes: columns: in order. name, about: of the object in JSON documents.

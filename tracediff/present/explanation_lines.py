@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import log
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -35,6 +34,7 @@ from tracediff.formatting import ARROW, Unit, joined, plural
 from tracediff.pair import Pair
 from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, read_path, together
 from tracediff.present.plain_text import shortened_pairs
+from tracediff.structs import FrozenStruct
 
 CLOSED = "0 ns unexplained"
 DECISIVE = (
@@ -58,7 +58,7 @@ IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
 
 
-class ExplanationLine(Struct, frozen=True, kw_only=True):
+class ExplanationLine(FrozenStruct, kw_only=True):
     """One line.
 
     Attributes:
@@ -87,7 +87,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
         return direction(self.delta_us)
 
 
-class ExplanationTable(Struct, frozen=True, kw_only=True):
+class ExplanationTable(FrozenStruct, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:

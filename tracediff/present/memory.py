@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
 from tracediff.formatting import byte_unit, count, counts, once, part, percent, plural, signed_size, size, sizes
 from tracediff.memory.account import (
     CALL_SITE,
@@ -25,9 +23,10 @@ from tracediff.memory.lifetimes import NO_USE, SegmentGroup, Use, grouped_segmen
 from tracediff.pair import total
 from tracediff.present.plain_text import Table
 from tracediff.present.tables import ColumnFormat, byte_format
+from tracediff.structs import FrozenStruct
 
 
-class DeviceText(Struct, frozen=True):
+class DeviceText(FrozenStruct):
     """One device: its title, the answer in a sentence, notes, tables."""
 
     title: str
@@ -36,7 +35,7 @@ class DeviceText(Struct, frozen=True):
     tables: list[Table]
 
 
-class MemoryText(Struct, frozen=True):
+class MemoryText(FrozenStruct):
     """One snapshot or two: the title and the sections of the devices."""
 
     title: str

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import sub
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -15,6 +14,7 @@ from tracediff.explain.facts import Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, OPERATORS
 from tracediff.formatting import ARROW, Unit, closing, joined, time_unit, with_digits
 from tracediff.pair import Pair, total
+from tracediff.structs import FrozenStruct
 
 IN_ALL = "in all "
 """Before what work takes, on the critical path or not."""
@@ -23,7 +23,7 @@ BOTH = ", both "
 """After the parts of the path that change together."""
 
 
-class Times(Struct, frozen=True):
+class Times(FrozenStruct):
     """The time of both sides as it is read, in µs.
 
     Attributes:
@@ -71,7 +71,7 @@ def together(times: Iterable[Times]) -> Times:
     return Times(total(one.path for one in both), total(one.every for one in both), exposure)
 
 
-class WhyRow(Struct, frozen=True):
+class WhyRow(FrozenStruct):
     """A cause with its times."""
 
     cause: Cause
@@ -83,7 +83,7 @@ class WhyRow(Struct, frozen=True):
         return self.cause.chain[0]
 
 
-class PathPart(Struct, frozen=True, kw_only=True):
+class PathPart(FrozenStruct, kw_only=True):
     """A part of the critical path.
 
     Attributes:
@@ -120,7 +120,7 @@ class PathPart(Struct, frozen=True, kw_only=True):
         return f"{self.label}{' time' if self.label == HOST else ''}"
 
 
-class StepPart(Struct, frozen=True):
+class StepPart(FrozenStruct):
     """A part of the step's change.
 
     Attributes:
@@ -146,7 +146,7 @@ def change_us(parts: Iterable[StepPart]) -> float:
     return sum(part.delta_us for part in parts)
 
 
-class ReadPath(Struct, frozen=True):
+class ReadPath(FrozenStruct):
     """The critical path of both sides.
 
     Attributes:

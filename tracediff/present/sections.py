@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -34,12 +33,13 @@ from tracediff.formatting import (
 from tracediff.pair import Amounts, Pair, side_sums, total
 from tracediff.present.path import is_visible
 from tracediff.profile.events.step_states import state_label
+from tracediff.structs import FrozenStruct
 
 ONE_SIDED = "added or removed"
 T = TypeVar("T", Op, WorkChange)
 
 
-class ReportRow(Struct, frozen=True, kw_only=True):
+class ReportRow(FrozenStruct, kw_only=True):
     """One line of a table; times in µs per step, counts per step.
 
     Attributes:
@@ -67,7 +67,7 @@ class ReportRow(Struct, frozen=True, kw_only=True):
         return [counts(*self.count), *self.times(unit)]
 
 
-class Changes(Struct, frozen=True, kw_only=True):
+class Changes(FrozenStruct, kw_only=True):
     """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
 
     title: str
@@ -75,7 +75,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     more: int = 0
 
 
-class Sums(Changes, frozen=True, kw_only=True):
+class Sums(Changes, kw_only=True):
     """A table of rows that add up to `whole`, in one unit; ``counted`` is what their counts are of. Times are rounded
     to what is shown, so that columns add up and changes are differences as they are read.
     """
@@ -286,7 +286,7 @@ def work_by(comparison: Comparison, view: str, top: int, modules: Modules = ALL_
     )
 
 
-class ChangedModule(Struct, frozen=True):
+class ChangedModule(FrozenStruct):
     """A module. Attributes: name: its path. how: ``regressed`` or ``saved``. times: its instances, and its own time."""
 
     name: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -26,12 +25,13 @@ from tracediff.profile.events.step_states import state_label
 from tracediff.report.escape import escaped
 from tracediff.report.table_terminal import INDENT, line, print_screen, remarks, to_rich
 from tracediff.report.to_markdown import joined, list_lines, section_lines
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Head(Struct, frozen=True):
+class Head(FrozenStruct):
     """The lines above the tables: the set's name, its runs and steps, its step time, and a caution or nothing."""
 
     title: str

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
@@ -27,6 +27,7 @@ from tracediff.ingest.read import read_trace
 from tracediff.profile.placement.gpu_events import gpu_events
 from tracediff.profile.placement.nesting import lane_of
 from tracediff.profile.placement.steps import whole_file
+from tracediff.structs import FrozenStruct
 
 FOLDERS = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[/\\](?:[^/\\\s\"',;:()]+[/\\])+")
 """Of paths in arguments, such as the compiler's cache of a user."""
@@ -39,7 +40,7 @@ Key = tuple[bool, int, int]
 encoded = msgspec.json.Encoder().encode
 
 
-class Ids(Struct, frozen=True):
+class Ids(FrozenStruct):
     """Numbers of processes, threads and arrows that are new in the file: Perfetto takes equal thread ids of two
     processes for one thread.
     """
@@ -49,7 +50,7 @@ class Ids(Struct, frozen=True):
     arrow: Iterator[int] = field(default_factory=lambda: count(1))
 
 
-class StepEvents(Struct, frozen=True):
+class StepEvents(FrozenStruct):
     """The events of one side.
 
     Attributes:
@@ -63,7 +64,7 @@ class StepEvents(Struct, frozen=True):
     left_out: int
 
 
-class PlacedEvents(Spans, frozen=True, kw_only=True):
+class PlacedEvents(Spans, kw_only=True):
     """Where n events of a trace are shown.
 
     Attributes:

@@ -9,8 +9,6 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
@@ -21,9 +19,10 @@ from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.escape import csv_cell
 from tracediff.report.json_types import Row
 from tracediff.report.to_json import tables_of
+from tracediff.structs import FrozenStruct
 
 
-class OutputTable(Struct, frozen=True):
+class OutputTable(FrozenStruct):
     """A table. Attributes: columns: their names. values: of each row."""
 
     columns: tuple[str, ...]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import compress
 
-from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -22,6 +21,7 @@ from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.present.plain_text import BAR, Table, bars, cut_left, no_rows_shown, shortened, shortened_pairs
 from tracediff.present.sections import ReportRow, Sums
+from tracediff.structs import FrozenStruct
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
 """Characters: minimum of a name, gap between columns, indentation."""
@@ -29,7 +29,7 @@ WITHOUT_VALUE = ("", "–", "unknown")
 """Texts of a cell whose value is unknown."""
 
 
-class AsWide(Struct, frozen=True):
+class AsWide(FrozenStruct):
     """What ``draw`` makes of the number of columns that there are."""
 
     draw: Callable[[int], Iterable[RenderableType]]
@@ -119,7 +119,7 @@ KEPT = "\ue000"
 """In their place while lines are broken; no text has it that `printable` let through."""
 
 
-class Sentence(Struct, frozen=True):
+class Sentence(FrozenStruct):
     """A text whose lines end beside amounts, not within them, and whose further lines are indented."""
 
     text: str

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import __version__, bounds
 from tracediff.aggregate.averages import TypicalStep
@@ -39,13 +38,14 @@ from tracediff.report.perfetto_step import (
     thread_events,
     us,
 )
+from tracediff.structs import FrozenStruct
 from tracediff.write import write_bytes, write_text
 
 STATE_ROW = 0
 """The row of states in a timeline."""
 
 
-class MergedTrace(Struct, frozen=True):
+class MergedTrace(FrozenStruct):
     """One trace of two steps.
 
     Attributes:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from textwrap import wrap
 
-from msgspec import Struct
 from rich.cells import set_cell_size
 from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
@@ -42,6 +41,7 @@ from tracediff.report.table_terminal import (
     to_rich,
     work_rows,
 )
+from tracediff.structs import FrozenStruct
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
@@ -54,7 +54,7 @@ SHORT, SCREEN = 24, 30
 CLOSING = "0 ns unexplained"
 
 
-class Screen(Struct, frozen=True, kw_only=True):
+class Screen(FrozenStruct, kw_only=True):
     """What a screen shows.
 
     Attributes:

@@ -22,11 +22,12 @@ from tracediff.git import CHANGES, Repository
 from tracediff.profile.placement.scopes import CODE
 from tracediff.source.code import BODY, Code, Definition, reached
 from tracediff.source.revisions import ChangedFile, Lines, Revisions
+from tracediff.structs import FrozenStruct
 
 Part = Annotated[float, Meta(ge=0, le=1)]
 
 
-class Touching(Struct, frozen=True, kw_only=True):
+class Touching(FrozenStruct, kw_only=True):
     """Changed lines that changed work runs for."""
 
     file: str
@@ -49,7 +50,7 @@ class Touching(Struct, frozen=True, kw_only=True):
     """references between them and the work's own code: 0 where that changed"""
 
 
-class ChangedCode(Struct, frozen=True, kw_only=True):
+class ChangedCode(FrozenStruct, kw_only=True):
     """Which changed lines the changed work runs for."""
 
     commits: tuple[str, str]

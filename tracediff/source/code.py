@@ -13,12 +13,11 @@ from pathlib import PurePosixPath
 from types import CodeType
 from typing import TypeVar
 
-from msgspec import Struct
-
 from tracediff import bounds
 from tracediff.arrays import group_by
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.source.revisions import Revisions
+from tracediff.structs import FrozenStruct
 
 LARGEST = 1 << 20
 """Bytes of a file that is parsed: the parser takes some hundred times as much memory."""
@@ -30,7 +29,7 @@ Node = TypeVar("Node", bound=Hashable)
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-class Definition(Struct, frozen=True, eq=False):
+class Definition(FrozenStruct, eq=False):
     """A function or method, the body of a class, or a statement of a file.
 
     Attributes:
@@ -57,7 +56,7 @@ class Definition(Struct, frozen=True, eq=False):
         return self.name.rpartition(".")[2]
 
 
-class SourceFile(Struct, frozen=True):
+class SourceFile(FrozenStruct):
     """A Python file.
 
     Attributes:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import Struct
 
 from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, whole_number
 from tracediff.patterns import late
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -229,7 +229,7 @@ def gathered(name: str, make: Callable[..., Any], *arguments: str) -> Decorator:
     return decorate
 
 
-class Documents(Struct, frozen=True):
+class Documents(FrozenStruct):
     """The documents that a command was asked for: kind → the file to write, None for those that it was not."""
 
     files: dict[str, str | None]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.errors import quoted
 from tracediff.patterns import late
+from tracediff.structs import FrozenStruct
 from tracediff_cli.options.groups import SETS, Decorator, gathered, option, together
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
@@ -72,7 +72,7 @@ a project sets once.
 """
 
 
-class PairOptions(Struct, frozen=True):
+class PairOptions(FrozenStruct):
     """The sets CONTROL and TEST of a command, how they are read and judged, and what names their changed lines.
 
     Attributes:

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.errors import TracediffError, quoted, whole_number
+from tracediff.structs import FrozenStruct
 from tracediff_cli.options.groups import (
     READING,
     SETS,
@@ -39,7 +39,7 @@ AS_WRITTEN = ("step_marker", "jobs", "max_memory", "keep_going")
 """Options that are fields of `LoadOptions` as they are."""
 
 
-class LoadArguments(Struct, frozen=True):
+class LoadArguments(FrozenStruct):
     """The loading options as they were written on the command line.
 
     Attributes:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from cachetools import LRUCache, cachedmethod
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds
@@ -29,13 +28,14 @@ from tracediff.profile.kernels.families import Families
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.timeline import NO_EVENTS, Linked, build_timeline, follow
+from tracediff.structs import FrozenStruct
 from tracediff_dashboards.reading.events import Events
 from tracediff_dashboards.state.view import LATEST, Window
 
 SEPARATOR = "|"
 
 
-class StepPlace(StepOfRank, frozen=True):
+class StepPlace(StepOfRank):
     """Where a step is: the profile of its file, and its position in that file."""
 
     profile: Profile
@@ -71,7 +71,7 @@ def is_used(traces: TraceSet, typical: TypicalStep) -> bool:
     )
 
 
-class StepChoice(Struct, frozen=True):
+class StepChoice(FrozenStruct):
     """The step of one side that the timeline shows.
 
     Attributes:

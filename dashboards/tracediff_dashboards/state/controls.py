@@ -54,7 +54,7 @@ class Box(Struct):
     name: str = ""
 
 
-class Flame(FlameView, frozen=True):
+class Flame(FlameView):
     """What of the flame graph is shown, and the box that it is zoomed to."""
 
     node: Box | None = None

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
-from msgspec import Struct
 from plotly.subplots import make_subplots
 
 from tracediff import bounds
@@ -22,12 +21,13 @@ from tracediff.formatting import Unit, change, counts, plural, signed_count, sig
 from tracediff.pair import SIDES, Pair, total
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.runtimes import CALL_CATEGORIES
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Bar(Struct, frozen=True):
+class Bar(FrozenStruct):
     """One operation, in events or µs per step."""
 
     op: Op
@@ -249,7 +249,7 @@ def _most_changed(frame: pd.DataFrame, difference: str, top: int | None) -> pd.D
     return frame.iloc[sorted(order)]
 
 
-class CallTimes(Struct, frozen=True):
+class CallTimes(FrozenStruct):
     """Runtime calls of one name per step, times in µs; ``full`` is safe, ``name`` plain."""
 
     name: str

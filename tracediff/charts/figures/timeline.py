@@ -141,7 +141,7 @@ NARROWEST = 1 / 1000
 """Part of the longer step that a mark is wide at least; marks that touch are one."""
 
 
-class StepSpans(Spans, frozen=True, kw_only=True):
+class StepSpans(Spans, kw_only=True):
     """What ran in one step.
 
     Attributes:

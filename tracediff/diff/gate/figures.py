@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from statistics import median
 from textwrap import shorten
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -23,6 +22,7 @@ from tracediff.ingest.manifest import Manifest
 from tracediff.pair import total
 from tracediff.profile.events.step_states import STATES
 from tracediff.runtimes import KERNEL
+from tracediff.structs import FrozenStruct
 
 Interval = tuple[float, float]
 """The ends of a 95 % interval of a relative change."""
@@ -47,7 +47,7 @@ FEW_RUNS = "too few runs: significance unknown"
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
 
-class Figure(Struct, frozen=True):
+class Figure(FrozenStruct):
     """One number per side.
 
     Attributes:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from datetime import date
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -23,6 +22,7 @@ from tracediff.diff.gate.limits import STOPPING, GateSettings, Limit, Waiver, wa
 from tracediff.diff.preflight import REFUSED, Reason
 from tracediff.diff.statistics.runs import runs_to_detect, runs_to_separate
 from tracediff.formatting import signed_percent
+from tracediff.structs import FrozenStruct
 
 SINGLE_RUN = "single-run"
 PASS, REGRESSION, INCONCLUSIVE, WAIVED, NOT_COMPARABLE = (
@@ -44,7 +44,7 @@ UNTESTED = f"decided by the figures alone ({SINGLE_RUN} is allowed): significanc
 EXIT_CODES = {PASS: 0, REGRESSION: 1, INCONCLUSIVE: 3, NOT_COMPARABLE: 3}
 
 
-class Judged(Struct, frozen=True):
+class Judged(FrozenStruct):
     """The result of one limit on one figure.
 
     Attributes:
@@ -68,7 +68,7 @@ class Judged(Struct, frozen=True):
         return None if self.figure.control is None else self.limit.bound(self.figure.control)
 
 
-class Gate(Struct, frozen=True):
+class Gate(FrozenStruct):
     """The result of the whole check.
 
     Attributes:

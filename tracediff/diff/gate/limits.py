@@ -11,13 +11,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct
-
 from tracediff import thresholds
 from tracediff.diff.preflight import DOUBTFUL
 from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.ingest.files.documents import read_toml
 from tracediff.profile.events.step_states import STATES
+from tracediff.structs import FrozenStruct
 
 NAMED = ("state", "family", "op", "gpu-below")
 """Kinds of subject that need a name after a colon."""
@@ -35,7 +34,7 @@ FRACTION = re.compile(r"0(?:\.\d{1,15})?", re.ASCII)
 FORM = "write SUBJECT=RELATIVE or SUBJECT=RELATIVE,ABSOLUTE, such as family:gemm=5%,20us"
 
 
-class Limit(Struct, frozen=True):
+class Limit(FrozenStruct):
     """The largest increase that is allowed for a subject; exceeded if both parts are exceeded.
 
     Attributes:
@@ -134,7 +133,7 @@ def parse_absolute(text: str, unit: str, where: str) -> float:
     return float(amount[1]) * FACTORS[unit][amount[2]]
 
 
-class Waiver(Struct, frozen=True):
+class Waiver(FrozenStruct):
     """Permission for limits to be exceeded until a date."""
 
     pattern: str
@@ -165,7 +164,7 @@ KEYS = ("max_regression", "min_delta", "allow", "limit", "waiver")
 SEE = "docs/ci.md lists the valid keys"
 
 
-class GateSettings(Struct, frozen=True):
+class GateSettings(FrozenStruct):
     """The settings of a check.
 
     Attributes:

@@ -23,6 +23,7 @@ from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
+from tracediff.structs import FrozenStruct
 
 GRAPH_OF_NAME = late(r"^graph_\d+_")
 VIEWS = late(
@@ -33,7 +34,7 @@ VIEWS = late(
 PHASE_OF = {"inference": "forward"}
 
 
-class KernelOrigin(Struct, frozen=True):
+class KernelOrigin(FrozenStruct):
     """What one kernel computes: base names of the original operators (``native_layer_norm``; empty where unknown), the
     module that holds them all, None where none does, and their lines of code, None where unknown.
     """
@@ -122,7 +123,7 @@ FamilyOf = Callable[[str, str | None], str]
 FUSED_LIST = late(r"(?:^|_)fused_(?P<ops>.+?)(?:_\d+)?$", re.DOTALL)
 
 
-class PlacedWork(Struct, frozen=True, kw_only=True):
+class PlacedWork(FrozenStruct, kw_only=True):
     """Where work belongs.
 
     Attributes:
@@ -136,7 +137,7 @@ class PlacedWork(Struct, frozen=True, kw_only=True):
     module: str | None
 
 
-class Item(PlacedWork, frozen=True, kw_only=True, dict=True):
+class Item(PlacedWork, kw_only=True, dict=True):
     """Equal work of one side at one place.
 
     Attributes:

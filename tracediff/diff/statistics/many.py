@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import Floats, tuples
+from tracediff.structs import FrozenStruct
 
 
-class Significance(Struct, frozen=True):
+class Significance(FrozenStruct):
     """What the runs of both sides say of the change of one number.
 
     Attributes:
@@ -40,7 +40,7 @@ class Significance(Struct, frozen=True):
 UNTESTED = Significance()
 
 
-class Tested(Struct, frozen=True):
+class Tested(FrozenStruct):
     """What testing says of many numbers.
 
     Attributes:

@@ -12,9 +12,8 @@ from itertools import accumulate
 from operator import sub
 from statistics import NormalDist, fmean, median, stdev
 
-from msgspec import Struct
-
 from tracediff import bounds, thresholds
+from tracediff.structs import FrozenStruct
 
 
 @lru_cache(maxsize=256)  # the sides of an interval, and rows of as many runs, ask for the same
@@ -66,7 +65,7 @@ def _fraction(a: float, b: float, x: float) -> float:
     return value
 
 
-class Estimate(Struct, frozen=True):
+class Estimate(FrozenStruct):
     """The effect of test against control as a logarithm of their ratio.
 
     Attributes:

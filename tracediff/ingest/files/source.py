@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, BinaryIO
 
-from msgspec import Struct
-
 from tracediff import bounds
 from tracediff.errors import TracediffError
+from tracediff.structs import FrozenStruct
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -50,7 +49,7 @@ def display_path(path: str) -> str:
     return path if path.isascii() else path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-class TraceFile(Struct, frozen=True, order=True):
+class TraceFile(FrozenStruct, order=True):
     """The location of one trace.
 
     Attributes:

@@ -16,6 +16,7 @@ from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
 from tracediff.ingest.model.times import LARGEST_US
+from tracediff.structs import FrozenStruct
 
 Codes = NDArray[np.int32]
 Columns = dict[str, AnyArray]
@@ -40,7 +41,7 @@ FLAGS = ("with_stack", "record_shapes", "profile_memory", "with_modules", "with_
 """Options of the profiler, as the metadata spells them."""
 
 
-class Distributed(msgspec.Struct, frozen=True):
+class Distributed(FrozenStruct):
     """The ``distributedInfo`` of this process.
 
     Attributes:
@@ -52,14 +53,14 @@ class Distributed(msgspec.Struct, frozen=True):
     pg_config: Any = None
 
 
-class Device(msgspec.Struct, frozen=True):
+class Device(FrozenStruct):
     """One entry of ``deviceProperties``."""
 
     id: Number | None = None
     name: str = ""
 
 
-class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
+class TraceMeta(FrozenStruct, rename="camel"):
     """The allow-listed top-level metadata: no other metadata is read, kept or shown.
 
     Attributes:
@@ -70,7 +71,7 @@ class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
     device_properties: tuple[Device, ...] = ()
     base_time_nanoseconds: Nanoseconds | None = None
     torch_version: str | None = msgspec.field(default=None, name="torch_version")
-    versions: dict[str, Number] = {}
+    versions: dict[str, Number] = msgspec.field(default_factory=dict)
     flags: tuple[str, ...] = ()
 
 
@@ -229,7 +230,7 @@ class Trace(EventColumns, kw_only=True):
         return present | {name: self.texts[present[name]] for name in arguments.of_type(np.int32) if name in present}
 
 
-class EventSpans(Spans, frozen=True, kw_only=True):
+class EventSpans(Spans, kw_only=True):
     """Some complete events of a trace, m of them.
 
     Attributes:
@@ -337,7 +338,7 @@ def _whole(text: str) -> int:
     return int(text) if text.lstrip("-").isdecimal() and text.isascii() and len(text) < 19 else MISSING
 
 
-class EventRecord(Struct, frozen=True, kw_only=True):
+class EventRecord(FrozenStruct, kw_only=True):
     """One event.
 
     Attributes:

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from msgspec import Struct
-
 from tracediff.ingest.files.source import TraceFile, Unpacked
 from tracediff.ingest.model.trace import Trace
+from tracediff.structs import FrozenStruct
 
 
-class Reader(Struct, frozen=True):
+class Reader(FrozenStruct):
     """One file format.
 
     Attributes:

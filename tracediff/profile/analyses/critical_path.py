@@ -56,6 +56,7 @@ from tracediff.profile.placement.nesting import (
 )
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
+from tracediff.structs import FrozenStruct
 
 WHOLE = -1
 """Used as a thread code for the host as one thread."""
@@ -81,7 +82,7 @@ class SourceNumbers(Struct, dict=True):
         self.further = self.start + 1
 
 
-class CriticalPath(Spans, frozen=True, kw_only=True):
+class CriticalPath(Spans, kw_only=True):
     """The path of all steps, p spans that tile their periods.
 
     Attributes:
@@ -116,7 +117,7 @@ class CriticalPath(Spans, frozen=True, kw_only=True):
         return concatenated(parts)
 
 
-class Host(Struct, frozen=True, kw_only=True, dict=True):
+class Host(FrozenStruct, kw_only=True, dict=True):
     """The host side of a walk.
 
     Attributes:

@@ -64,7 +64,7 @@ class Sync(NamedTuple):
     recorded: int
 
 
-class DeviceEvents(Spans, frozen=True, kw_only=True, dict=True):
+class DeviceEvents(Spans, kw_only=True, dict=True):
     """The GPU events of a file in an order that does not depend on that of the file: by end, start, stream, name and
     launch.
 

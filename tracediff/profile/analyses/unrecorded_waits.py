@@ -12,7 +12,7 @@ from tracediff.profile.placement.nesting import ALWAYS
 from tracediff.runtimes import is_query
 
 
-class OutsideCalls(Spans, frozen=True, kw_only=True):
+class OutsideCalls(Spans, kw_only=True):
     """Waits while no operator or call was open: start and end in ns.
 
     Attributes:

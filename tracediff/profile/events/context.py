@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from tracediff.arrays import Int64
@@ -18,9 +17,10 @@ from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
 from tracediff.profile.placement.nesting import Lane, Lanes, Painting, build_lanes
 from tracediff.profile.placement.scopes import collective_waits
 from tracediff.profile.placement.steps import Steps, find_steps
+from tracediff.structs import FrozenStruct
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class Placed(FrozenStruct, kw_only=True):
     """The events of one file with steps, launches and lanes; see the classes of its fields.
 
     Attributes:
@@ -42,7 +42,7 @@ class Placed(Struct, frozen=True, kw_only=True):
         return self.lanes.ops
 
 
-class Context(Placed, frozen=True, kw_only=True):
+class Context(Placed, kw_only=True):
     """The same with states and calls.
 
     Attributes:

@@ -7,7 +7,6 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.arrays import (
     BARE,
@@ -29,6 +28,7 @@ from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.nesting import ALWAYS, Painting, pieces, thread_ranks
 from tracediff.profile.placement.scopes import is_loading
 from tracediff.runtimes import is_synchronising
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:  # which has the account
     from tracediff.profile.events.context import Placed
@@ -53,7 +53,7 @@ BUSY_STATES = STATES[:3]
 NO_OWNER = -1
 
 
-class StepAccount(Struct, frozen=True):
+class StepAccount(FrozenStruct):
     """The division of each step's period into states.
 
     Attributes:

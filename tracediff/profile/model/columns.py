@@ -12,13 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.arrays import Bools, Int64
+from tracediff.structs import FrozenStruct
 
 Table = TypeVar("Table", bound=Struct)
 ANY = -(1 << 63)
 """The `low` of columns that any integer fits."""
 
 
-class Column(Struct, frozen=True, kw_only=True):
+class Column(FrozenStruct, kw_only=True):
     """What a column of integers holds.
 
     Attributes:

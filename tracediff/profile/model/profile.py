@@ -6,12 +6,13 @@ from typing import Annotated, Self
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from tracediff.arrays import Int64, Spans
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model.health import Note
 from tracediff.profile.model.columns import ANY, Column, amount, key, no_rows
+from tracediff.structs import FrozenStruct
 
 Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 Step = Annotated[Int64, key("steps")]
@@ -27,7 +28,7 @@ Amount = Annotated[Int64, amount()]
 OfSteps = Annotated[Int64, amount(rows="steps")]
 
 
-class Origin(Struct, frozen=True):
+class Origin(FrozenStruct):
     """Where a profile comes from: allow-listed facts only.
 
     Attributes:
@@ -50,7 +51,7 @@ class Origin(Struct, frozen=True):
     gpu_count: int = 0
 
 
-class OpTable(Struct, frozen=True, kw_only=True):
+class OpTable(FrozenStruct, kw_only=True):
     """Occurrences by (step, category, name), r rows; step is a position, −1 outside every step.
 
     Attributes:
@@ -67,7 +68,7 @@ class OpTable(Struct, frozen=True, kw_only=True):
     self_ns: Amount
 
 
-class CallTable(Struct, frozen=True, kw_only=True):
+class CallTable(FrozenStruct, kw_only=True):
     """The tree of calls (`calls`), k nodes, and r rows by (step, node).
 
     Attributes:
@@ -96,7 +97,7 @@ class CallTable(Struct, frozen=True, kw_only=True):
     self_ns: Amount
 
 
-class CompiledCalls(Struct, frozen=True, kw_only=True):
+class CompiledCalls(FrozenStruct, kw_only=True):
     """The operators that the code of compiled graphs calls itself (`compiled_calls`), c rows by node.
 
     Attributes:
@@ -109,7 +110,7 @@ class CompiledCalls(Struct, frozen=True, kw_only=True):
     ordinal: Annotated[Int64, Column(high=1 << 53)]
 
 
-class WorkTable(Struct, frozen=True, kw_only=True):
+class WorkTable(FrozenStruct, kw_only=True):
     """Work by (step, place, kind), r rows: GPU events, or on traces without them the self time of operators.
 
     Attributes:
@@ -140,7 +141,7 @@ class WorkTable(Struct, frozen=True, kw_only=True):
     size: Amount
 
 
-class LeafTable(Struct, frozen=True, kw_only=True):
+class LeafTable(FrozenStruct, kw_only=True):
     """What each step waited for, by (step, leaf), r rows (`leaves`); over a step ``path_ns`` adds up to its period.
 
     Attributes:
@@ -173,7 +174,7 @@ class LeafTable(Struct, frozen=True, kw_only=True):
     following: Annotated[Int64, Column(refers_to="names", low=-1, rises=True)]
 
 
-class Marks(Spans, frozen=True, kw_only=True):
+class Marks(Spans, kw_only=True):
     """m marks in order of row and start.
 
     Attributes:
@@ -200,7 +201,7 @@ class Marks(Spans, frozen=True, kw_only=True):
         return tuple(longest for longest, *_ in self.names)
 
 
-class Memory(Struct, frozen=True):
+class Memory(FrozenStruct):
     """Bytes allocated on one device.
 
     Attributes:
@@ -215,7 +216,7 @@ class Memory(Struct, frozen=True):
     from_zero: bool
 
 
-class Timeline(Struct, frozen=True, kw_only=True):
+class Timeline(FrozenStruct, kw_only=True):
     """The period of one step.
 
     Attributes:
@@ -235,7 +236,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     memory: tuple[Memory, ...]
 
 
-class PackedTimeline(Struct, frozen=True):
+class PackedTimeline(FrozenStruct):
     """A timeline as it is kept: of the many files of a set, one step is shown.
 
     Attributes:
@@ -256,7 +257,7 @@ class PackedTimeline(Struct, frozen=True):
         return timeline
 
 
-class TableRows(Struct, frozen=True):
+class TableRows(FrozenStruct):
     """One further table (`tables`): r rows by (step, key).
 
     Attributes:
@@ -271,7 +272,7 @@ class TableRows(Struct, frozen=True):
     values: Annotated[Grid, Column(low=ANY, merged="sum")]
 
 
-class CollectiveKind(Struct, frozen=True):
+class CollectiveKind(FrozenStruct):
     """The properties that distinguish kinds of collective operations.
 
     Attributes:
@@ -289,7 +290,7 @@ class CollectiveKind(Struct, frozen=True):
     ranks: int
 
 
-class Collectives(Spans, frozen=True, kw_only=True):
+class Collectives(Spans, kw_only=True):
     """The collective operations of one file (`collectives`), k of them in order of start.
 
     Attributes:
@@ -309,7 +310,7 @@ class Collectives(Spans, frozen=True, kw_only=True):
     exposed: Int64
 
 
-class Owned(Struct, frozen=True, kw_only=True):
+class Owned(FrozenStruct, kw_only=True):
     """Whose the time of the GPU states is, r rows.
 
     Attributes:
@@ -323,7 +324,7 @@ class Owned(Struct, frozen=True, kw_only=True):
     ns: Count
 
 
-class Accounts(Struct, frozen=True, kw_only=True):
+class Accounts(FrozenStruct, kw_only=True):
     """The accounts of one file as a snapshot keeps them. Times in ns, int64.
 
     Attributes:
@@ -371,7 +372,7 @@ class Accounts(Struct, frozen=True, kw_only=True):
     tables: dict[str, TableRows] = field(default_factory=dict)
 
 
-class Profile(Accounts, frozen=True, kw_only=True):
+class Profile(Accounts, kw_only=True):
     """The accounts of one file, and what needs its events: None if read from a snapshot.
 
     Attributes:

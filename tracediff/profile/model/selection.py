@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.arrays import Bools
 from tracediff.errors import TracediffError, quoted
 from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
+from tracediff.structs import FrozenStruct
 
 RANGE = late(r"^\s*(\d{1,18})\s*(?:\.\.\s*(\d{1,18})\s*)?$", re.ASCII)
 
 
-class Selection(Struct, frozen=True):
+class Selection(FrozenStruct):
     """Which steps of a file are used: by default all but the first where there are three or more, else all.
 
     Attributes:

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from msgspec import Struct
+from tracediff.structs import FrozenStruct
 
 
-class DevicePeaks(Struct, frozen=True):
+class DevicePeaks(FrozenStruct):
     """A known device.
 
     Attributes:

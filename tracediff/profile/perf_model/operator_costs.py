@@ -13,12 +13,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.recorded_sizes import Dims, Inputs, Tensor, times
+from tracediff.structs import FrozenStruct
 
 LARGEST = 1 << 56
 """FLOPs or bytes of one call beyond which its sizes are taken for wrong."""
@@ -27,7 +27,7 @@ Outputs = Mapping[tuple[Dims, Dims], Dims]
 """(input, weight) → output of convolutions, where backward calls record it."""
 
 
-class OperatorWork(Struct, frozen=True):
+class OperatorWork(FrozenStruct):
     """The work of one call.
 
     Attributes:

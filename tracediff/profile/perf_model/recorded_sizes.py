@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.arrays import Int64, mapped
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
+from tracediff.structs import FrozenStruct
 
 Dims = tuple[int, ...]
 
@@ -50,7 +50,7 @@ def dtype_of(spelled: str) -> tuple[str, int] | None:
     return DTYPES.get(spelled.lower())
 
 
-class Tensor(Struct, frozen=True):
+class Tensor(FrozenStruct):
     """A tensor as a call was given it.
 
     Attributes:
@@ -65,7 +65,7 @@ class Tensor(Struct, frozen=True):
     distinct: int
 
 
-class Inputs(Struct, frozen=True):
+class Inputs(FrozenStruct):
     """The arguments of one call.
 
     Attributes:

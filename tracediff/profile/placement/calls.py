@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, all_none, combined, grouped, marked, ordinals, sorted_by, values_at
@@ -37,6 +36,7 @@ from tracediff.profile.placement.scopes import (
 )
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising, may_wait
+from tracediff.structs import FrozenStruct
 
 INSTANCE = late(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d{1,18}))?$")
 CALL_OF_GRAPH = late(r"## Call CompiledFxGraph (\w+) ##")
@@ -90,7 +90,7 @@ KINDS = ("phase", "annotation", "module", "op")
 PHASE, ANNOTATION, MODULE, OP = range(len(KINDS))
 
 
-class Calls(Struct, frozen=True):
+class Calls(FrozenStruct):
     """The call tree of one file, and the node of each scope of the ops lane.
 
     Attributes:

@@ -19,7 +19,7 @@ SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
 
-class GpuEvents(EventSpans, frozen=True, kw_only=True):
+class GpuEvents(EventSpans, kw_only=True):
     """The GPU events of one file, g of them.
 
     Attributes:

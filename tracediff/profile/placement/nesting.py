@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds
@@ -30,11 +29,12 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import EventSpans, Trace
 from tracediff.profile.model.columns import no_rows, rows_of
+from tracediff.structs import FrozenStruct
 
 BLOCK = 1 << 16
 
 
-class Lane(EventSpans, frozen=True, kw_only=True):
+class Lane(EventSpans, kw_only=True):
     """All scopes of one kind, thread by thread, outer before inner.
 
     Attributes:
@@ -266,7 +266,7 @@ Pieces = list[Int64]
 """Start and end in ns of disjoint parts of scopes, and their positions in the lane."""
 
 
-class Painting(Struct, frozen=True):
+class Painting(FrozenStruct):
     """The row that applies from each time to the next; the first time is ALWAYS.
 
     Attributes:

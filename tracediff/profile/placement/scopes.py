@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff.arrays import (
@@ -40,6 +39,7 @@ from tracediff.profile.placement.nesting import (
     painted,
 )
 from tracediff.runtimes import collective_of_scope, is_host_collective
+from tracediff.structs import FrozenStruct
 
 PHASES = ("forward", "backward", "optimizer", "other", "unknown")
 FORWARD, BACKWARD, OPTIMIZER, OTHER, UNKNOWN = range(len(PHASES))
@@ -76,7 +76,7 @@ def chain(paths: Paths, path: int) -> list[int]:
     return names[::-1]
 
 
-class Scopes(Struct, frozen=True):
+class Scopes(FrozenStruct):
     """The phase (index into PHASES), annotations and modules of each scope of the ops lane, by its position there."""
 
     phase: NDArray[np.int8]

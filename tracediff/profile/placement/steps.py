@@ -21,7 +21,7 @@ NO_STEP = -1
 """Step position of an event outside every step."""
 
 
-class Steps(Spans, frozen=True):
+class Steps(Spans):
     """The step windows of one file in order of time.
 
     Attributes:

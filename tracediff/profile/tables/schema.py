@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from msgspec import Struct
+from msgspec import field
 
 from tracediff.arrays import AnyArray, Int64, combined, grouped, numbered_texts
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
+from tracediff.structs import FrozenStruct
 
 UNITS = ("count", "ns", "bytes", "flop")
 Key = tuple[AnyArray, Sequence[str] | Callable[[int], str]]
@@ -22,14 +23,14 @@ Amounts = AnyArray | int
 """A number for each row, or for all."""
 
 
-class Titled(Struct, frozen=True):
+class Titled(FrozenStruct):
     """What has a stable short name, its key in tables and JSON, and a title, its heading."""
 
     name: str
     title: str
 
 
-class Column(Titled, frozen=True):
+class Column(Titled):
     """A quantity per step, named without its unit, one of UNITS; over rows, steps and files it adds up."""
 
     unit: str
@@ -41,7 +42,7 @@ def read_columns(table: str) -> tuple[Column, ...]:
     return tuple(Column(name, title, unit) for name, unit, title in rows)
 
 
-class Rate(Titled, frozen=True):
+class Rate(Titled):
     """A number that does not add up, computed where it is shown; its name has the unit.
 
     Attributes:
@@ -69,7 +70,7 @@ def read_rates(table: str) -> tuple[Rate, ...]:
     )
 
 
-class TableSchema(Titled, frozen=True):
+class TableSchema(Titled):
     """The keys, columns and texts of a table.
 
     Attributes:
@@ -86,7 +87,7 @@ class TableSchema(Titled, frozen=True):
     columns: tuple[Column, ...]
     rates: tuple[Rate, ...] = ()
     arguments: tuple[str, ...] = ()
-    labels: dict[str, Callable[[str], str]] = {}
+    labels: dict[str, Callable[[str], str]] = field(default_factory=dict)
 
 
 FileTable = tuple[TableSchema, Callable[[Context], TableRows]]

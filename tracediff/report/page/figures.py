@@ -24,7 +24,7 @@ TOP = 30
 """Pixels above a chart without its title, for the titles of its panels."""
 
 
-class Chart(Drawing, frozen=True, kw_only=True):
+class Chart(Drawing, kw_only=True):
     """One chart of the page; its data are what plotly.js draws, in light colours, and in ``dark`` [path, value] of all
     that differs in dark ones.
 

@@ -23,6 +23,7 @@ from tracediff.present.columns import CHANGES, MEMBERS, OPS, PAGE, TEXT, RowSche
 from tracediff.present.setting import side_names
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.explain import WHY, why_matched
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:
     from tracediff.analysis import Analysis
@@ -162,7 +163,7 @@ KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are on
 HOW_ONE = "Width: time per step. Colour: kind of call."
 
 
-class Drawing(Struct, frozen=True):
+class Drawing(FrozenStruct):
     """What a script of a page draws.
 
     Attributes:
