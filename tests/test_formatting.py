@@ -36,12 +36,12 @@ from tracediff.formatting import (
     time_unit,
     with_digits,
 )
-from tracediff.pair import SIDES
 from tracediff.present.answer import headline
 from tracediff.present.sections import step_sums
 from tracediff.report.page.script_data import tables
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_terminal import Screen, render
+from tracediff.structs import SIDES
 
 READ = {
     1: "1 ns",

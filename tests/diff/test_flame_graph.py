@@ -13,7 +13,7 @@ from tracediff.diff.call_trees import CALL_UNKNOWN, Frame, flame_graph, largest,
 from tracediff.diff.views import summed
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.pair import total
+from tracediff.structs import total
 
 
 def compared(folder, control, test):

@@ -20,14 +20,13 @@ from tracediff.aggregate.call_tree import Averaged, CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike, in_steps, rows_named
 from tracediff.arrays import Int64, group_by, grouped, sums, tuples
 from tracediff.ingest.files.source import TraceFile
-from tracediff.pair import Pair
 from tracediff.profile.events.step_states import STATES
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
 from tracediff.profile.tables import table_schema
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL, is_communication, is_host_collective
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 ANNOTATION = "user_annotation"
 """Category of the host's collectives."""

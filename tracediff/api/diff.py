@@ -18,7 +18,6 @@ from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact
 from tracediff.formatting import plural
-from tracediff.pair import Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import CHANGES, FRAME, FUSIONS, GROUPS, OPS, STATES, SUMS, RowSchema
 from tracediff.present.explanation_lines import explanation_table
@@ -29,6 +28,7 @@ from tracediff.report.json_types import DiffDocument
 from tracediff.report.to_json import document, plain, to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_perfetto import to_perfetto
+from tracediff.structs import Pair
 from tracediff.write import StrPath
 
 if TYPE_CHECKING:

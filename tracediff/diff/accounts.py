@@ -14,12 +14,11 @@ from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
 from tracediff.diff.groups import Member, WorkTime
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import call_names, moved_lines
-from tracediff.pair import NONE, Amounts, Pair, Timed, total
 from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
-from tracediff.structs import FrozenStruct
+from tracediff.structs import NONE, Amounts, FrozenStruct, Pair, Timed, total
 
 
 class State(Timed, FrozenStruct):

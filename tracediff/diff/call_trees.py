@@ -21,11 +21,10 @@ from tracediff.arrays import AnyArray
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item
 from tracediff.diff.views import UNKNOWN, moved_lines
-from tracediff.pair import NONE, SIDES, Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
-from tracediff.structs import FrozenStruct
+from tracediff.structs import NONE, SIDES, FrozenStruct, Pair, total
 
 
 class MergedCall(Struct, kw_only=True):

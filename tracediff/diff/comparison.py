@@ -22,10 +22,9 @@ from tracediff.diff.preflight import OTHER_OPTIONS, REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import STEP, WHOLE_FILE, Unprofiled, Verdict
 from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, sorted_sums, work_changes
-from tracediff.pair import NONE, Amounts, Pair, side_sums
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, table_name
-from tracediff.structs import FrozenStruct
+from tracediff.structs import NONE, Amounts, FrozenStruct, Pair, side_sums
 
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Cause, Explanation

@@ -17,12 +17,11 @@ from tracediff.arrays import group_by, shared_value
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
 from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, PlacedWork, items_of
-from tracediff.pair import NONE, Pair, Timed, total
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 from tracediff.runtimes import KERNEL
-from tracediff.structs import FrozenStruct
+from tracediff.structs import NONE, FrozenStruct, Pair, Timed, total
 
 
 class Member(PlacedWork, kw_only=True):

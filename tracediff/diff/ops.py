@@ -15,11 +15,10 @@ import numpy as np
 from tracediff.aggregate.averages import Average
 from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import UNTESTED, Significance, Tested, compare_many
-from tracediff.pair import Pair, Timed
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES, counterparts
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair, Timed
 
 PAIRED = " → "
 """Between the calls of two vendors that do the same."""

@@ -19,8 +19,7 @@ from tracediff.diff.statistics.runs import Estimate, detectable, estimate, inter
 from tracediff.errors import TracediffError
 from tracediff.formatting import PERCENT, joined, number, percent, plural
 from tracediff.ingest.manifest import Manifest
-from tracediff.pair import Pair
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 RESULTS = "faster", "slower", "same", "inconclusive", "untested", "refused"
 STEP, WHOLE_FILE, BY_MEDIAN = "per step", "over the whole file", " by the median"

@@ -19,12 +19,11 @@ from tracediff.diff.matching.items import Item, PlacedWork
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, joined, once, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
-from tracediff.pair import Amounts, Pair, Timed, side_sums, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 from tracediff.runtimes import call_role
-from tracediff.structs import FrozenStruct
+from tracediff.structs import Amounts, FrozenStruct, Pair, Timed, side_sums, total
 
 NUMBER = late(r"\[\d+\]|(?<=\w)_\d+(?=/|$)|\.\d+(?=[./]|$)")
 """What distinguishes instances: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""

@@ -68,9 +68,8 @@ from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.programs import examples_of, in_place
 from tracediff.explain.reasons import LAYOUTS, OtherInputs, other_inputs
 from tracediff.formatting import multiple, percent, plural
-from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 REPLACEMENTS = {*HEAVY, "fused", OTHER}
 """Families of kernels that may do such work in another way."""

@@ -56,12 +56,11 @@ from tracediff.explain.repeated import Repeated, repeated_of
 from tracediff.explain.tree import SINGLE, Node, build, is_near_one, name_singles
 from tracediff.explain.work_facts import facts_of
 from tracediff.formatting import ARROW, Unit
-from tracediff.pair import Pair
 from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import KERNEL, vendors_of
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 
 class Cause(FrozenStruct, kw_only=True):

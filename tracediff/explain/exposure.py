@@ -15,9 +15,8 @@ from tracediff.explain.facts import Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, OTHER_CALLERS, QUEUE, SINGLES, START, Leaves
 from tracediff.explain.lines import Line, Lines, label_of
 from tracediff.explain.tree import Node, common
-from tracediff.pair import Pair
 from tracediff.profile.kernels.families import COMMUNICATION
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 ALL = np.ones(2)
 """Of what is less, and of what is more."""

@@ -32,13 +32,12 @@ from tracediff.explain.tree import REPLACED, Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, plural, with_digits
 from tracediff.formatting import count as counted
 from tracediff.formatting import number as number_text
-from tracediff.pair import Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import SHORT_TYPES
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.placement.scopes import BACKWARD, OPTIMIZER, PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair, total
 
 NO_TENSOR = ("Scalar", "ScalarList", "GenericList")
 """Types of inputs that are not tensors."""

@@ -16,10 +16,9 @@ from tracediff.explain.lines import pace
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, in_modules, repeated_modules
 from tracediff.explain.tree import Node, is_near_one
 from tracediff.formatting import count, counts, plural, times
-from tracediff.pair import Pair
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
 from tracediff.runtimes import is_graph_launch
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 OPTIMIZERS = "Optimizer.step#"
 """Before the names of steps of optimizers."""

@@ -30,8 +30,7 @@ from tracediff.memory.lifetimes import (
     summed,
 )
 from tracediff.memory.snapshot import ALLOC, FREE, NO_SITE, OUT_OF_MEMORY, CallSite, Recording, read_snapshot
-from tracediff.pair import Pair, side_sums
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair, side_sums
 
 ROUNDING = "rounding"
 """Origin of the bytes that the allocator adds to the blocks at the dump."""

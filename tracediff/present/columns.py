@@ -21,11 +21,10 @@ from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.views import WorkChange
-from tracediff.pair import NONE, SIDES, Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated, table_name
 from tracediff.runtimes import DEVICE_CATEGORIES
-from tracediff.structs import FrozenStruct
+from tracediff.structs import NONE, SIDES, FrozenStruct, Pair
 
 if TYPE_CHECKING:  # comparisons need no analysis of one set
     from tracediff.analysis import Analysis

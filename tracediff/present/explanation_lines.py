@@ -31,10 +31,9 @@ from tracediff.explain.leaves import (
 from tracediff.explain.lines import OTHERS, UNKNOWN
 from tracediff.explain.tree import REPLACED, SINGLE
 from tracediff.formatting import ARROW, Unit, joined, plural
-from tracediff.pair import Pair
 from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, read_path, together
 from tracediff.present.plain_text import shortened_pairs
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 CLOSED = "0 ns unexplained"
 DECISIVE = (

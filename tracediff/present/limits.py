@@ -8,9 +8,8 @@ from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import is_hidden
 from tracediff.explain.leaves import GPU, HOST
 from tracediff.formatting import once, percent_number, with_decimals_of, with_digits
-from tracediff.pair import Pair
 from tracediff.present.path import path_us, read_path, unit_of
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 
 class Limit(FrozenStruct, kw_only=True):

@@ -20,10 +20,9 @@ from tracediff.memory.account import (
     size_classes,
 )
 from tracediff.memory.lifetimes import NO_USE, SegmentGroup, Use, grouped_segments
-from tracediff.pair import total
 from tracediff.present.plain_text import Table
 from tracediff.present.tables import ColumnFormat, byte_format
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, total
 
 
 class DeviceText(FrozenStruct):

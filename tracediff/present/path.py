@@ -13,8 +13,7 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, OPERATORS
 from tracediff.formatting import ARROW, Unit, closing, joined, time_unit, with_digits
-from tracediff.pair import Pair, total
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair, total
 
 IN_ALL = "in all "
 """Before what work takes, on the critical path or not."""

@@ -30,10 +30,9 @@ from tracediff.formatting import (
     with_decimals_of,
     with_digits,
 )
-from tracediff.pair import Amounts, Pair, side_sums, total
 from tracediff.present.path import is_visible
 from tracediff.profile.events.step_states import state_label
-from tracediff.structs import FrozenStruct
+from tracediff.structs import Amounts, FrozenStruct, Pair, side_sums, total
 
 ONE_SIDED = "added or removed"
 T = TypeVar("T", Op, WorkChange)

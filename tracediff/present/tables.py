@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, time_unit
-from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import Table
 from tracediff.present.setting import side_names
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
-from tracediff.structs import FrozenStruct
+from tracediff.structs import SIDES, FrozenStruct, Pair
 
 
 class ColumnFormat(FrozenStruct):

@@ -12,14 +12,13 @@ from typing import Any
 from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
-from tracediff.pair import SIDES
 from tracediff.present.columns import CSV, GROUPS, MEMBERS, NUMBERS, OPS, STATES, RowSchema, Scaled, members
 from tracediff.present.tables import table_columns
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.escape import csv_cell
 from tracediff.report.json_types import Row
 from tracediff.report.to_json import tables_of
-from tracediff.structs import FrozenStruct
+from tracediff.structs import SIDES, FrozenStruct
 
 
 class OutputTable(FrozenStruct):

@@ -17,11 +17,10 @@ from rich.text import Text
 from tracediff import bounds
 from tracediff.errors import log_line, printable
 from tracediff.formatting import Unit, time_unit
-from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.present.plain_text import BAR, Table, bars, cut_left, no_rows_shown, shortened, shortened_pairs
 from tracediff.present.sections import ReportRow, Sums
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
 """Characters: minimum of a name, gap between columns, indentation."""

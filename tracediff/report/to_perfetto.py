@@ -18,7 +18,6 @@ from tracediff.arrays import tuples
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import ARROW, plural
-from tracediff.pair import SIDES
 from tracediff.present.explanation_lines import INNER, explanation_table, sentence
 from tracediff.profile.events.step_states import state_label
 from tracediff.profile.model.profile import Timeline
@@ -38,7 +37,7 @@ from tracediff.report.perfetto_step import (
     thread_events,
     us,
 )
-from tracediff.structs import FrozenStruct
+from tracediff.structs import SIDES, FrozenStruct
 from tracediff.write import write_bytes, write_text
 
 STATE_ROW = 0

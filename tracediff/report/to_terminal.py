@@ -20,7 +20,6 @@ from tracediff.diff.views import ALL_MODULES, UNKNOWN, Modules
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
 from tracediff.formatting import ARROW, change, counts, time_unit
-from tracediff.pair import Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
@@ -41,7 +40,7 @@ from tracediff.report.table_terminal import (
     to_rich,
     work_rows,
 )
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""

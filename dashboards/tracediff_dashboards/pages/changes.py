@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import Unit, plural, time_unit
-from tracediff.pair import Pair
 from tracediff.present.columns import TEXT, TIME, RowColumn
 from tracediff.present.setting import side_names
+from tracediff.structs import Pair
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import details
 from tracediff_dashboards.pages.rows import TITLES, TableRow, no_modules, table_rows

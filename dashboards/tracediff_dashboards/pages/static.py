@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from tracediff import bounds, charts
 from tracediff.arrays import group_by
 from tracediff.formatting import change_and_delta
-from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import IN_WORK, ON_HOST
 from tracediff.present.setting import side_names
 from tracediff.profile.events.step_states import BUSY_STATES, state_label
 from tracediff.report.page.html import answer, explanation, origin
+from tracediff.structs import total
 from tracediff_dashboards.pages import components, rows
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.comparisons import PageContext

@@ -21,8 +21,7 @@ from tracediff.diff.verdict import Judging
 from tracediff.explain.compare import compare_sets, of_common_ranks
 from tracediff.formatting import ranges
 from tracediff.ingest.discover import labels_for
-from tracediff.pair import Pair
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 from tracediff_dashboards.reading.loading import Load, Loader
 from tracediff_dashboards.reading.step_inspector import StepChoice
 from tracediff_dashboards.state.view import View

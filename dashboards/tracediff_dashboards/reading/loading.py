@@ -17,9 +17,9 @@ from tracediff import bounds
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import LoadOptions, load_sets
 from tracediff.errors import TracediffError
-from tracediff.pair import Pair
 from tracediff.process.child import end_with_parent
 from tracediff.progress import Progress
+from tracediff.structs import Pair
 from tracediff_dashboards.reading.sets import Sets
 
 AT_ONCE = threading.BoundedSemaphore(2)

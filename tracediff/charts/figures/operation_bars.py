@@ -18,10 +18,9 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.errors import TracediffError
 from tracediff.formatting import Unit, change, counts, plural, signed_count, signed_time, time_unit
-from tracediff.pair import SIDES, Pair, total
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.runtimes import CALL_CATEGORIES
-from tracediff.structs import FrozenStruct
+from tracediff.structs import SIDES, FrozenStruct, Pair, total
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,10 +19,9 @@ from tracediff.diff.ops import Op, TestedWork
 from tracediff.diff.statistics.runs import reach
 from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.ingest.manifest import Manifest
-from tracediff.pair import total
 from tracediff.profile.events.step_states import STATES
 from tracediff.runtimes import KERNEL
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, total
 
 Interval = tuple[float, float]
 """The ends of a 95 % interval of a relative change."""

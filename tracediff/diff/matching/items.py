@@ -19,11 +19,10 @@ from tracediff.arrays import shared_value
 from tracediff.formatting import joined
 from tracediff.ingest.manifest import CompiledGraph, CompiledKernel, Manifest, TorchLog
 from tracediff.ingest.model.names import as_one
-from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
-from tracediff.structs import FrozenStruct
+from tracediff.structs import FrozenStruct, Pair
 
 GRAPH_OF_NAME = late(r"^graph_\d+_")
 VIEWS = late(
