@@ -5,8 +5,7 @@ from io import StringIO
 
 import pytest
 from build_trace import annotation, document, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.console import Console
 from tracediff_dashboards.pages import changes
 from tracediff_dashboards.pages.components import rendered

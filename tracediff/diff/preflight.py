@@ -16,8 +16,7 @@ from tracediff.ingest.model.health import counted
 from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
-from tracediff.profile.placement.captures import CODE as CAPTURE_CODE
-from tracediff.profile.placement.captures import KERNELS, UNMATCHED
+from tracediff.profile.placement.captures import CODE as CAPTURE_CODE, KERNELS, UNMATCHED
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.runtimes import is_graph_launch, version_of
 from tracediff.structs import FrozenStruct, Pair

@@ -29,9 +29,17 @@ from tracediff.explain.leaves import (
     largest_kernel,
 )
 from tracediff.explain.tree import REPLACED, Node
-from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, plural, with_digits
-from tracediff.formatting import count as counted
-from tracediff.formatting import number as number_text
+from tracediff.formatting import (
+    ARROW,
+    Unit,
+    count as counted,
+    counts,
+    counts_of,
+    number as number_text,
+    percents,
+    plural,
+    with_digits,
+)
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import SHORT_TYPES
 from tracediff.profile.kernels.families import uses_tensor_cores
