@@ -7,8 +7,6 @@ from functools import cached_property
 from math import lcm
 from statistics import median
 
-from msgspec.structs import replace
-
 from tracediff import thresholds
 from tracediff.aggregate.averages import COMMUNICATING, Average, SetTable, UsedStep, call_tree, step_average
 from tracediff.aggregate.call_tree import CallTree
@@ -166,7 +164,7 @@ def analyze_set(traces: TraceSet) -> Analysis:
         operations=operations(ops, scale, traces.families),
         tables=tuple(summary.tables.values()),
     )
-    return replace(analysis, findings=find(analysis))
+    return analysis.replace(findings=find(analysis))
 
 
 Weighted = tuple[float, Finding]

@@ -8,7 +8,6 @@ from statistics import mean, median, quantiles
 from typing import Annotated, Any
 
 from msgspec import Meta, field
-from msgspec.structs import replace
 
 from tracediff.aggregate.averages import op_average, used_steps
 from tracediff.aggregate.traceset import TraceSet
@@ -105,7 +104,7 @@ def collection_table(out: Path) -> CollectionTable:
         if v.variant in manifests:
             base = manifests.get(facts.variants[0].variant) if rows else None
             row = _row(out / v.folder, manifests[v.variant], base)
-            rows.append(replace(row, failed=row.failed or v.failed))
+            rows.append(row.replace(failed=row.failed or v.failed))
         else:
             rows.append(VariantRow(variant=v.variant, failed=v.failed or "no run of it is complete"))
     return CollectionTable(facts.name, facts.size, first.environment if first else {}, rows)

@@ -5,14 +5,19 @@ comparison have of the same thing.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, Generic, NamedTuple, Self, TypeVar, dataclass_transform
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class FrozenStruct(Struct, frozen=True):
     """A struct whose fields are set when it is made, and not again."""
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with ``changes`` of its fields."""
+        return replace(self, **changes)
 
 
 T = TypeVar("T")

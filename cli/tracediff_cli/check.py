@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff_cli.compare import page
@@ -134,8 +133,8 @@ def _settings(
     step = settings.limits[0]
     if max_regression is not None:
         relative, comma, absolute = max_regression.partition(",")
-        step = replace(step, relative=parse_relative(relative, "--max-regression"))
+        step = step.replace(relative=parse_relative(relative, "--max-regression"))
         if comma:
-            step = replace(step, absolute=parse_absolute(absolute, "us", "--max-regression"))
+            step = step.replace(absolute=parse_absolute(absolute, "us", "--max-regression"))
     all_limits = merged([*settings.limits, step, *map(parse_limit, limits)])
-    return replace(settings, limits=all_limits, allow=settings.allow | allowed(allow, "--allow"))
+    return settings.replace(limits=all_limits, allow=settings.allow | allowed(allow, "--allow"))

@@ -10,7 +10,6 @@ from typing import Annotated, Generic, TypeVar
 import msgspec
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, combined, distinct, marked, tuples
@@ -163,7 +162,7 @@ class Alike(Struct, Generic[T]):
             for how, merge in (("sum", np.add), ("least", np.minimum))
             for name in _merged(table, how)
         }
-        self.table = replace(self.table, **merged)
+        self.table = self.table.replace(**merged)
         self.files.append(file)
 
 

@@ -7,8 +7,6 @@ from functools import cached_property, partial
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, printed, written
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
@@ -68,7 +66,7 @@ class Diff(Charted):
     def verdict(self) -> Verdict:
         """How the step time differs, in µs, and its significance; what was not tested is NaN."""
         verdict = self.comparison.verdict
-        return replace(verdict, **{name: value for name, value in NOT_TESTED.items() if getattr(verdict, name) is None})
+        return verdict.replace(**{name: value for name, value in NOT_TESTED.items() if getattr(verdict, name) is None})
 
     @cached_property
     def because(self) -> str:
@@ -300,7 +298,7 @@ class Why:
         import pandas as pd
 
         table = explanation_table(self.explanation)
-        rows = [*table.rows, (0, replace(table.total, because=""))]
+        rows = [*table.rows, (0, table.total.replace(because=""))]
         names = "level", "label", "what", "control_us", "test_us", "effect_us"
         cells = ((level, line.label, line.because, *(line.every or (nan, nan)), line.delta_us) for level, line in rows)
         return pd.DataFrame(cells, columns=names)

@@ -13,7 +13,6 @@ from itertools import chain
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -173,7 +172,7 @@ class Frame(FrozenStruct, kw_only=True):
         work, host, count = (
             pair.plus(side, n) for pair, n in zip((self.work, self.host, self.count), amounts, strict=True)
         )
-        return replace(self, work=work, host=host, count=count)
+        return self.replace(work=work, host=host, count=count)
 
     @property
     def calls(self) -> Pair[int]:
@@ -320,7 +319,7 @@ def pruned(
         ancestor = position[frame.parent] if k else -1
         if is_large[k]:
             position.append(len(out))
-            out.append(replace(frame, parent=ancestor))
+            out.append(frame.replace(parent=ancestor))
         else:
             position.append(ancestor)
             rests.setdefault(ancestor, []).append(frame)

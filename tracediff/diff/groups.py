@@ -9,8 +9,6 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 
-from msgspec.structs import replace
-
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import group_by, shared_value
@@ -158,7 +156,7 @@ class WorkTime(Timed, FrozenStruct, dict=True):
             for side, members in enumerate(group.members):
                 for member in members:
                     is_lacking = group.module is not None and not member.module
-                    yield side, replace(member, module=group.module) if is_lacking else member
+                    yield side, member.replace(module=group.module) if is_lacking else member
 
     def items(self) -> Iterator[tuple[int, Item]]:
         """(side, item) of all groups."""

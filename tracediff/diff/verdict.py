@@ -10,7 +10,7 @@ from statistics import median
 from typing import Annotated
 
 from msgspec import Meta
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import StepAverage
@@ -229,8 +229,7 @@ def interval_per_item(verdict: DiffVerdict, items: float) -> tuple[float, float]
 
 def refused(verdict: Verdict, labels: tuple[str, str]) -> Verdict:
     """``verdict`` of two sets that the preflight refused to compare: their times, and nothing that compares them."""
-    return replace(
-        verdict,
+    return verdict.replace(
         result="refused",
         difference=f"{labels[0]} and {labels[1]} cannot be compared",
         conclusion="",
@@ -342,7 +341,7 @@ def of_other_work(
 ) -> Verdict:
     """``verdict`` on sides whose work differs: ``label`` takes its time for what ``times_are_for`` says."""
     difference = stated(verdict.result, label, f"{how_long(ratio - 1, basis)}, {times_are_for}")
-    return replace(verdict, other_work=other_work, difference=difference)
+    return verdict.replace(other_work=other_work, difference=difference)
 
 
 def of_no_steady_state(verdict: Verdict) -> Verdict:
@@ -350,7 +349,7 @@ def of_no_steady_state(verdict: Verdict) -> Verdict:
     if verdict.result not in ("faster", "slower"):
         return verdict
     difference = f"{INCONCLUSIVE}{verdict.difference}"
-    return replace(verdict, result="inconclusive", difference=difference, conclusion="not in longer recordings")
+    return verdict.replace(result="inconclusive", difference=difference, conclusion="not in longer recordings")
 
 
 INCONCLUSIVE = "inconclusive: "
@@ -436,8 +435,7 @@ def judge_unprofiled(
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
     """``verdict`` with the sentence, the result and the p-value of ``unprofiled``."""
-    return replace(
-        verdict,
+    return verdict.replace(
         difference=stated(unprofiled.result, label, how_long(unprofiled.change, f"{STEP} without the profiler")),
         conclusion=unprofiled.conclusion,
         result=unprofiled.result,

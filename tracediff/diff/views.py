@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 
-from msgspec.structs import replace
-
 from tracediff import bounds, thresholds
 from tracediff.arrays import group_by, shared_value
 from tracediff.diff.groups import Group, Member, WorkTime
@@ -334,7 +332,7 @@ def one_group(groups: Sequence[Group]) -> Group:
 def _of_every_instance(items: Iterable[Item]) -> Iterator[Item]:
     """``items`` without what distinguishes the instances of their modules."""
     for item in items:
-        yield replace(item, module=every_instance(item.module)) if item.module else item
+        yield item.replace(module=every_instance(item.module)) if item.module else item
 
 
 def _key(group: Group) -> tuple[object, ...]:

@@ -19,7 +19,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.aggregate.assemble import arrange
@@ -326,7 +325,7 @@ def _trace_set(traces: Any) -> TraceSet:
     loaded = load_sets([list(files.values())])[0]
     profiles = {p.origin.file.path: p for p in loaded.profiles}
     ranked = [
-        replace(profiles[path], origin=replace(profiles[path].origin, rank=int(rank))) for rank, path in files.items()
+        profiles[path].replace(origin=profiles[path].origin.replace(rank=int(rank))) for rank, path in files.items()
     ]
     return arrange(loaded.label, ranked, Selection())
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import sub
 
-from msgspec.structs import replace
-
 from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact, wait_of
@@ -205,7 +203,7 @@ def read_path(explanation: Explanation) -> ReadPath:
         whole = _in_unit(unit, paths[label], explanation.root.children[label].total / 1000)
         parts[label] = PathPart(
             label=label,
-            times=replace(whole, exposure=together((rest, *(row.times for row in mine))).exposure),
+            times=whole.replace(exposure=together((rest, *(row.times for row in mine))).exposure),
             rows=mine,
             rest=rest,
             reach=remainder.reach,

@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import TypeVar
 
-from msgspec.structs import replace
-
 from tracediff import bounds, thresholds
 from tracediff.diff.accounts import State
 from tracediff.diff.comparison import Comparison
@@ -96,7 +94,7 @@ def _sums(title: str, rows: Sequence[ReportRow], whole: ReportRow, unit: Unit, c
 
 
 def _with_times(row: ReportRow, us: Pair[float]) -> ReportRow:
-    return replace(row, us=us, delta_us=us.delta)
+    return row.replace(us=us, delta_us=us.delta)
 
 
 SORTS: dict[str, Callable[[Op | WorkChange], float]] = {
@@ -207,7 +205,7 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     every = _sums(title, rows, whole, digits, "events" if has_gpu else "calls")
     last = _together(comparison, plural(len(others), "other"), [sums[k] for k in others])
     us = total(every.rows[k].us for k in others)
-    return replace(every, rows=[*(every.rows[k] for k in changed), *([_with_times(last, us)] if others else [])])
+    return every.replace(rows=[*(every.rows[k] for k in changed), *([_with_times(last, us)] if others else [])])
 
 
 def _by_family_if_clearer(comparison: Comparison) -> Sequence[Sum]:

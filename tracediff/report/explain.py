@@ -8,8 +8,6 @@ from glob import escape
 from itertools import chain
 from math import isclose
 
-from msgspec.structs import replace
-
 from tracediff import bounds
 from tracediff.arrays import group_by
 from tracediff.diff.comparison import Comparison
@@ -219,7 +217,7 @@ def why_matched(level: str, call: str | None, labels: Pair[str]) -> str:
 def _together(same: Sequence[Member]) -> Member:
     """The work of ``same``, all of one name, as one."""
     first = min(same, key=lambda member: (member.first.file, member.first.ns))
-    return replace(first, count=sum(member.count for member in same), ns=sum(member.ns for member in same))
+    return first.replace(count=sum(member.count for member in same), ns=sum(member.ns for member in same))
 
 
 def _member(comparison: Comparison, member: Member, files: tuple[str, ...]) -> str:

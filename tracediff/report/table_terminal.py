@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import compress
 
-from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -79,8 +78,7 @@ def fitted(table: Table, width: int) -> Iterator[RenderableType]:
 
 def _of_columns(table: Table, is_visible: Sequence[bool]) -> Table:
     """``table`` with those of its columns that are visible."""
-    return replace(
-        table,
+    return table.replace(
         heads=tuple(compress(table.heads, is_visible)),
         texts=sum(is_visible[: table.texts]),
         rows=tuple(tuple(compress(row, is_visible)) for row in table.rows),

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import numpy as np
 from msgspec import Meta, Struct, field
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import Floats
@@ -336,8 +335,8 @@ def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, 
     before, after = (_commit(repository, name.removesuffix(CHANGES)) for name in names)
     if any(name.endswith(CHANGES) for name in names):
         note = "a side was recorded with changes that no commit has"
-        return replace(comparison, changed_code=ChangedCode(commits=(before, after), note=note))
-    return replace(comparison, changed_code=changed_code(comparison, Revisions(repository, (before, after))))
+        return comparison.replace(changed_code=ChangedCode(commits=(before, after), note=note))
+    return comparison.replace(changed_code=changed_code(comparison, Revisions(repository, (before, after))))
 
 
 def changed_between(comparison: Comparison, repository: Repository, commits: tuple[str, str]) -> ChangedCode | None:

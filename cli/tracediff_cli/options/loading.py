@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
 from tracediff.errors import TracediffError, quoted, whole_number
 from tracediff.structs import FrozenStruct
@@ -66,7 +65,7 @@ class LoadArguments(FrozenStruct):
 
         options = self.options(len(wheres))
         with _executor(self.executor) as executor, reading_progress() as on_progress:
-            return load_sets(wheres, replace(options, executor=executor), timelines=timelines, progress=on_progress)
+            return load_sets(wheres, options.replace(executor=executor), timelines=timelines, progress=on_progress)
 
     def options(self, count: int) -> LoadOptions:
         """The load options of ``count`` sets.

@@ -6,7 +6,6 @@ from typing import Any
 
 from dash import dcc, html
 from dash_ag_grid import AgGrid
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.diff.views import UNKNOWN
@@ -61,7 +60,7 @@ def _tabs(view: View) -> Any:
     """Links to the kinds of work; each has rows and columns of its own."""
     links = []
     for key, title in TITLES.items():
-        query = replace(view, tab=key, row="", table=TableLayout()).query()
+        query = view.replace(tab=key, row="", table=TableLayout()).query()
         current = components.attributes(aria_current="page") if key == view.tab else {}
         links.append(
             html.Span(dcc.Link(title, href=f"/changes{query}", className="current" if current else ""), **current)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from dash import dcc, html
-from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.arrays import group_by
@@ -81,7 +80,7 @@ def _work_link(context: PageContext, table: str, words: tuple[str, ...]) -> dict
         return {"href": context.address("changes", tab=tab, row=row)}
     if not any(words[:1] == (family.name,) for family in context.whole.families):
         return {}
-    filters = replace(context.view.filters, family=words[:1])
+    filters = context.view.filters.replace(family=words[:1])
     return {"href": context.address("changes", filters=filters)}
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from cachetools import LRUCache, cachedmethod
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
@@ -210,13 +209,13 @@ class StepInspector:
         low, high = window or (0, end - start)
         span = start + low, start + max(high, low + 1)
         timeline = build_timeline(context, place.position, span, apart)
-        marks = replace(timeline.marks, start=timeline.marks.start + low, end=timeline.marks.end + low)
-        memory = tuple(replace(m, time=m.time + low) for m in timeline.memory)
+        marks = timeline.marks.replace(start=timeline.marks.start + low, end=timeline.marks.end + low)
+        memory = tuple(m.replace(time=m.time + low) for m in timeline.memory)
         return TypicalStep(
             place.run,
             place.rank,
             place.profile.origin.file,
-            replace(timeline, start=start, end=end, marks=marks, memory=memory),
+            timeline.replace(start=start, end=end, marks=marks, memory=memory),
         )
 
     def spans(self, choice: StepChoice, select: Select) -> StepSpans | None:

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from msgspec import field, to_builtins
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from tracediff import bounds
 from tracediff.diff.comparison import Part
@@ -258,7 +258,7 @@ class View(FrozenStruct):
         """The state that determines the page; the table, the flame graph and the timeline update themselves for
         the rest.
         """
-        return replace(self, row="", flame=FlameView(), at_control="", at_test="", window=None, table=TableLayout())
+        return self.replace(row="", flame=FlameView(), at_control="", at_test="", window=None, table=TableLayout())
 
     def query(self) -> str:
         """The query of the URL, from ``?`` on, without defaults; `view_of` reads it."""

@@ -9,8 +9,6 @@ from fnmatch import fnmatchcase
 from statistics import median
 from textwrap import shorten
 
-from msgspec.structs import replace
-
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import OPERATOR, Comparison
@@ -160,7 +158,7 @@ def _below(limit: Limit, comparison: Comparison) -> list[Figure]:
     for op in matches:
         work = work_of_name[op.counted_as]
         figure = _time(f"gpu-below:{op.name}", *work.us, work.significance.interval, comparison)
-        out.append(replace(figure, exact=_is_added(op, comparison), q=work.significance.q_value if several else None))
+        out.append(figure.replace(exact=_is_added(op, comparison), q=work.significance.q_value if several else None))
     return out
 
 
@@ -194,7 +192,7 @@ def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
     if _is_added(op, comparison):
         return Figure(f"op:{op.name}", control, test, exact=True, statistic=statistic)
     figure = _time(f"op:{op.name}", control, test, op.significance.interval, comparison)
-    return replace(figure, q=op.significance.q_value if several else None, statistic=statistic)
+    return figure.replace(q=op.significance.q_value if several else None, statistic=statistic)
 
 
 def _time(subject: str, control: float, test: float, interval: Interval | None, comparison: Comparison) -> Figure:

@@ -12,7 +12,6 @@ from itertools import chain, takewhile
 from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.arrays import shared_value
@@ -61,7 +60,7 @@ class Origins:
         unknown or ambiguous.
         """
         collected, logged = self._collected(kernel, phase, occurrence), self._of_logs(kernel, phase)
-        return replace(collected, line=logged.line) if collected and logged else collected or logged
+        return collected.replace(line=logged.line) if collected and logged else collected or logged
 
     def _of_logs(self, kernel: str, phase: str) -> KernelOrigin | None:
         """By its phase, else where all phases agree."""

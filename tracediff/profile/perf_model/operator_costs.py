@@ -13,7 +13,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import match_name
@@ -52,7 +51,7 @@ def flop_work(op: str, inputs: Inputs, outputs: Outputs) -> OperatorWork | None:
     work = FORMULAS[base](base, inputs, outputs)
     factor = 4 if work.dtype.startswith("complex") else 1  # a complex multiplication and addition are eight real ones
     flop = None if work.flop is None else factor * work.flop
-    return replace(work, flop=_believed(flop), bytes=_believed(work.bytes))
+    return work.replace(flop=_believed(flop), bytes=_believed(work.bytes))
 
 
 def has_flop(op: str) -> bool:

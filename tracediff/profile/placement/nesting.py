@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import (
@@ -141,7 +140,7 @@ def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     if 2 * np.count_nonzero(is_open) > len(is_open):  # a copy would cost more than it spares
         return lane
     part = rows_of(lane, is_open)
-    return replace(part, parent=values_at(np.cumsum(is_open) - 1, part.parent))
+    return part.replace(parent=values_at(np.cumsum(is_open) - 1, part.parent))
 
 
 def nearest(lane: Lane, mask: Bools) -> Int64:
