@@ -20,9 +20,9 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
-from tracediff.pair import SIDES
 from tracediff.present.answer import headline
 from tracediff.present.path import read_path
+from tracediff.structs import SIDES
 
 FIRST = 3
 """Lines that are read first."""

@@ -5,8 +5,7 @@ from io import StringIO
 
 import pytest
 from build_trace import annotation, document, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.console import Console
 from tracediff_dashboards.pages import changes
 from tracediff_dashboards.pages.components import rendered
@@ -36,12 +35,12 @@ from tracediff.formatting import (
     time_unit,
     with_digits,
 )
-from tracediff.pair import SIDES
 from tracediff.present.answer import headline
 from tracediff.present.sections import step_sums
 from tracediff.report.page.script_data import tables
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_terminal import Screen, render
+from tracediff.structs import SIDES
 
 READ = {
     1: "1 ns",

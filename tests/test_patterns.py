@@ -11,8 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from re import _constants as sre  # type: ignore[attr-defined]
-from re import _parser as parser
+from re import (
+    _constants as sre,  # type: ignore[attr-defined]
+    _parser as parser,
+)
 from types import ModuleType
 from typing import Any
 

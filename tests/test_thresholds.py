@@ -9,7 +9,7 @@ from threshold_cases import CASES, REAL
 
 from tracediff import bounds, thresholds
 
-TABLE = thresholds.table()
+TABLE = thresholds.decides.table(thresholds)
 ROOT = Path(__file__).parents[1]
 
 
@@ -37,9 +37,11 @@ def test_a_scaled_threshold_changes_its_case(monkeypatch, name):
     pytest.fail(f"{case} is the same whether {name} is half or half as much again")
 
 
-@pytest.mark.parametrize("register", [thresholds, bounds], ids=["thresholds", "bounds"])
-def test_every_number_is_used(register):
-    name = register.__name__.rpartition(".")[2]
+@pytest.mark.parametrize(
+    ("module", "register"), [(thresholds, thresholds.decides), (bounds, bounds.bound)], ids=["thresholds", "bounds"]
+)
+def test_every_number_is_used(module, register):
+    name = module.__name__.rpartition(".")[2]
     product = [path for top in ("tracediff", "cli", "dashboards") for path in (ROOT / top).rglob("*.py")]
     used = {found for path in product for found in re.findall(rf"\b{name}\.([A-Z]\w*)", path.read_text())}
-    assert used == register.table().keys()
+    assert used == register.table(module).keys()

@@ -23,20 +23,18 @@ if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet as TraceSet
     from tracediff.analysis import Finding as Finding
     from tracediff.api.diff import Diff as Diff
-    from tracediff.api.functions import analyze as analyze
-    from tracediff.api.functions import check as check
-    from tracediff.api.functions import compare as compare
-    from tracediff.api.functions import load as load
-    from tracediff.api.functions import matrix as matrix
-    from tracediff.api.functions import snapshot as snapshot
-    from tracediff.api.results import Check as Check
-    from tracediff.api.results import Matrix as Matrix
-    from tracediff.api.results import SetAnalysis as SetAnalysis
-    from tracediff.collect.record import on_trace_ready as on_trace_ready
-    from tracediff.collect.record import record_steps as record_steps
+    from tracediff.api.functions import (
+        analyze as analyze,
+        check as check,
+        compare as compare,
+        load as load,
+        matrix as matrix,
+        snapshot as snapshot,
+    )
+    from tracediff.api.results import Check as Check, Matrix as Matrix, SetAnalysis as SetAnalysis
+    from tracediff.collect.record import on_trace_ready as on_trace_ready, record_steps as record_steps
     from tracediff.diff.verdict import Verdict as Verdict
-    from tracediff.errors import NotATrace as NotATrace
-    from tracediff.errors import TracediffError as TracediffError
+    from tracediff.errors import NotATrace as NotATrace, TracediffError as TracediffError
 
 __version__ = "0.1.0"
 _HOMES = {

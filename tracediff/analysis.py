@@ -7,9 +7,6 @@ from functools import cached_property
 from math import lcm
 from statistics import median
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from tracediff import thresholds
 from tracediff.aggregate.averages import COMMUNICATING, Average, SetTable, UsedStep, call_tree, step_average
 from tracediff.aggregate.call_tree import CallTree
@@ -28,9 +25,10 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import Families
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.runtimes import is_allocation, is_release
+from tracediff.structs import FrozenStruct
 
 
-class Analysis(Scaled, frozen=True, kw_only=True, dict=True):
+class Analysis(Scaled, kw_only=True, dict=True):
     """All results of one set, per step.
 
     Attributes:
@@ -75,7 +73,7 @@ class Analysis(Scaled, frozen=True, kw_only=True, dict=True):
         return sum(work.ns for work in self.tree.work if work.ordinal == UNMATCHED)
 
 
-class SetFinding(Struct, frozen=True):
+class SetFinding(FrozenStruct):
     """One finding about the set."""
 
     code: str
@@ -86,7 +84,7 @@ class SetFinding(Struct, frozen=True):
     """the evidence, and what to do"""
 
 
-class Finding(SetFinding, frozen=True):
+class Finding(SetFinding):
     """One cause of a step's time, or one fact about it; ``evidence`` are names with their times."""
 
     evidence: tuple[str, ...] = ()
@@ -95,7 +93,7 @@ class Finding(SetFinding, frozen=True):
         return f"<Finding {self.code}: {self.title}>"
 
 
-class Share(Struct, frozen=True):
+class Share(FrozenStruct):
     """Work of one name: numerators over the analysis' scale."""
 
     name: str
@@ -103,7 +101,7 @@ class Share(Struct, frozen=True):
     count: int = 0
 
 
-class Operation(RecordedOperation, frozen=True, kw_only=True):
+class Operation(RecordedOperation, kw_only=True):
     """One operation, numerators over the analysis' scale; see `tracediff.diff.ops.Op`."""
 
     count: int
@@ -166,7 +164,7 @@ def analyze_set(traces: TraceSet) -> Analysis:
         operations=operations(ops, scale, traces.families),
         tables=tuple(summary.tables.values()),
     )
-    return replace(analysis, findings=find(analysis))
+    return analysis.replace(findings=find(analysis))
 
 
 Weighted = tuple[float, Finding]
@@ -289,7 +287,7 @@ def _outlier_steps(side: Side) -> list[Weighted]:
     return [(0.0, Finding("outlier-step", title, detail))]
 
 
-class Outlier(Struct, frozen=True):
+class Outlier(FrozenStruct):
     """A used step far from the others of its run. Attributes: run: its name. median_ns: of the run's periods."""
 
     run: str

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.frozen import Frozen
+from tracediff.structs import FrozenStruct
 
 Int64 = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ MISSING = np.iinfo(np.int64).min
 """Marks a time, or an integer argument, that an event does not carry."""
 
 
-class Spans(Frozen):
+class Spans(FrozenStruct):
     """What lasts from start to end: start int64[n], end int64[n] in ns."""
 
     start: Int64

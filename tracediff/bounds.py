@@ -2,21 +2,9 @@
 numbers that do are in `thresholds`.
 """
 
-from tracediff.thresholds import Number, Threshold
+from tracediff.thresholds import Register
 
-_about: list[Threshold] = []
-
-
-def bound(value: Number, unit: str, why: str) -> Number:
-    """``value``, which the table then holds."""
-    _about.append(Threshold(value, unit, why, ""))
-    return value
-
-
-def table() -> dict[str, Threshold]:
-    """Name → what is known of it, in the order of this module."""
-    return dict(zip(filter(str.isupper, globals()), _about, strict=True))
-
+bound = Register()
 
 # Texts
 REASON = bound(200, "characters", "of a name, or of the names that there are, in an error, a reason or a link")

@@ -7,8 +7,7 @@ from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, field
-from msgspec.structs import replace
+from msgspec import Meta, field
 
 from tracediff.aggregate.averages import op_average, used_steps
 from tracediff.aggregate.traceset import TraceSet
@@ -17,13 +16,14 @@ from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
+from tracediff.structs import FrozenStruct
 
 Seconds = Annotated[
     float | None, Meta(description="in s, measured in the first run, which starts without a compile cache")
 ]
 
 
-class VariantRow(Struct, frozen=True, kw_only=True):
+class VariantRow(FrozenStruct, kw_only=True):
     """One variant of a collection: medians over runs of each run's own figure; null where unknown."""
 
     variant: str
@@ -73,7 +73,7 @@ class VariantRow(Struct, frozen=True, kw_only=True):
     """which run failed and why; it and later ones are missing"""
 
 
-class CollectionTable(Struct, frozen=True, tag_field="schema", tag="tracediff.table/1"):
+class CollectionTable(FrozenStruct, tag_field="schema", tag="tracediff.table/1"):
     """The table of a collection: what each variant costs to build and to run."""
 
     name: str
@@ -97,14 +97,14 @@ def collection_table(out: Path) -> CollectionTable:
         v.variant: read_manifest(out / v.folder) for v in facts.variants if (out / v.folder / "manifest.json").is_file()
     }
     if not facts.variants or (not manifests and not any(v.failed for v in facts.variants)):
-        raise TracediffError(str(out), "the collection contains no variant", "run tracediff collect again")
+        raise TracediffError(out, "the collection contains no variant", "run tracediff collect again")
     first = next(iter(manifests.values()), None)
     rows: list[VariantRow] = []
     for v in facts.variants:
         if v.variant in manifests:
             base = manifests.get(facts.variants[0].variant) if rows else None
             row = _row(out / v.folder, manifests[v.variant], base)
-            rows.append(replace(row, failed=row.failed or v.failed))
+            rows.append(row.replace(failed=row.failed or v.failed))
         else:
             rows.append(VariantRow(variant=v.variant, failed=v.failed or "no run of it is complete"))
     return CollectionTable(facts.name, facts.size, first.environment if first else {}, rows)
@@ -190,7 +190,7 @@ PREFIX = "fx:"
 """Of the scopes that `tracediff.collect` records for nodes."""
 
 
-class FxNode(Struct, frozen=True):
+class FxNode(FrozenStruct):
     """One node of an FX graph, per step."""
 
     node: str

@@ -11,7 +11,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff.aggregate.assemble import arrange, check_one_program
 from tracediff.aggregate.snapshot_columns import SharedColumns
@@ -43,9 +43,10 @@ from tracediff.profile.model.selection import Selection
 from tracediff.profile.placement.captures import Capture, captures_of
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 from tracediff.progress import Meter, OnProgress
+from tracediff.structs import FrozenStruct
 
 
-class SetOptions(Struct, frozen=True):
+class SetOptions(FrozenStruct):
     """The label, ranks and steps used of one set.
 
     Attributes:
@@ -58,12 +59,12 @@ class SetOptions(Struct, frozen=True):
 
     label: str | None = None
     ranks: frozenset[int] | None = None
-    selection: Selection = field(default_factory=Selection)
+    selection: Selection = Selection()
     captures: tuple[str, ...] = ()
     torch_trace: str | None = None
 
 
-class LoadOptions(Struct, frozen=True):
+class LoadOptions(FrozenStruct):
     """How sets are read.
 
     Attributes:
@@ -148,7 +149,7 @@ def _captures(file: TraceFile, _state: tuple[int, ...]) -> tuple[Capture, ...]:
     graphs = [graph for trace in read_traces(file, only=CAPTURE_ARGUMENTS) for graph in captures_of(trace)]
     if not graphs:
         reason = "contains no launch that a graph captured"
-        raise TracediffError(str(file), reason, "give the trace that the engine wrote while it captured its graphs")
+        raise TracediffError(file, reason, "give the trace that the engine wrote while it captured its graphs")
     return tuple(graphs)
 
 
@@ -263,9 +264,7 @@ def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
         return files if is_snapshot(files[0]) else []
     snapshots = [file for file in files if file.name.endswith(SNAPSHOT_SUFFIX)]
     if snapshots and len(snapshots) < len(files):
-        raise TracediffError(
-            str(snapshots[0]), "a snapshot cannot be combined with traces", "give it as a set of its own"
-        )
+        raise TracediffError(snapshots[0], "a snapshot cannot be combined with traces", "give it as a set of its own")
     return snapshots
 
 
@@ -338,7 +337,7 @@ def _usable(source: SetSource, outcomes: list[Outcome], keep_going: bool) -> lis
     if not profiles:
         alike = len({fault.reason for fault in faults}) == 1
         raise TracediffError(
-            str(source.where),
+            source.where,
             f"none of its {len(outcomes)} files is a trace" + (f" ({faults[0].reason})" if alike else ""),
             faults[0].remedy if alike else "give the .json or .json.gz files that torch.profiler writes",
         )

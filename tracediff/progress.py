@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, MutableSequence, Sequence
 
-from msgspec import Struct
-
 from tracediff.formatting import byte_unit, clock, plural, size
+from tracediff.structs import FrozenStruct
 
 READING = 0.65
 """Share of the time per file that its bytes take to read; building its profile takes the rest."""
@@ -15,7 +14,7 @@ INTERVAL_S = 0.1
 """Minimum time between two reports while a file is read, in seconds."""
 
 
-class Progress(Struct, frozen=True, kw_only=True):
+class Progress(FrozenStruct, kw_only=True):
     """How far the files have been read.
 
     Attributes:

@@ -13,9 +13,10 @@ from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import field
 
 from tracediff.patterns import NAMES_KEPT, late
+from tracediff.structs import FrozenStruct
 
 KERNEL, MEMCPY, MEMSET = DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of the work on a device, whatever a vendor calls them."""
@@ -79,7 +80,7 @@ Role = Literal[
 """
 
 
-class Runtime(Struct, frozen=True):
+class Runtime(FrozenStruct):
     """One vendor's runtime. Names are regular expressions matched from the start; empty means none known.
 
     Attributes:
@@ -107,15 +108,15 @@ class Runtime(Struct, frozen=True):
     processes: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     call_prefix: str = ""
-    device_work: dict[str, str] = {}
+    device_work: dict[str, str] = field(default_factory=dict)
     syncs: str = ""
     counters: str = ""
-    names: dict[Role, str] = {}
+    names: dict[Role, str] = field(default_factory=dict)
     communication: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     driver_version: str = ""
     runtime_version: str = ""
-    arguments: dict[str, str] = {}
+    arguments: dict[str, str] = field(default_factory=dict)
     text_arguments: tuple[str, ...] = ()
     device_events: str = ""
     flows: tuple[str, ...] = ()

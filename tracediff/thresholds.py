@@ -7,6 +7,7 @@ nothing in what is usual, are in `bounds`.
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import NamedTuple, TypeVar
 
 Number = TypeVar("Number", int, float)
@@ -27,18 +28,20 @@ class Threshold(NamedTuple):
     case: str
 
 
-_about: list[Threshold] = []
+class Register(list[Threshold]):
+    """What is known of the numbers of a module, in their order."""
+
+    def __call__(self, value: Number, unit: str, why: str, case: str = "") -> Number:
+        """``value``, which the table then holds."""
+        self.append(Threshold(value, unit, why, case))
+        return value
+
+    def table(self, module: ModuleType) -> dict[str, Threshold]:
+        """Name in ``module`` → what is known of it."""
+        return dict(zip(filter(str.isupper, vars(module)), self, strict=True))
 
 
-def decides(value: Number, unit: str, why: str, case: str) -> Number:
-    """``value``, which the table then holds."""
-    _about.append(Threshold(value, unit, why, case))
-    return value
-
-
-def table() -> dict[str, Threshold]:
-    """Name → what is known of it, in the order of this module."""
-    return dict(zip(filter(str.isupper, globals()), _about, strict=True))
+decides = Register()
 
 
 # Statistics of runs (docs/statistics.md)

@@ -45,7 +45,9 @@ def write_bytes(path: StrPath, data: bytes) -> None:
     try:
         if not os.path.basename(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        status = _status(path)
+        status = None
+        with suppress(FileNotFoundError):
+            status = os.stat(path)
         opened = _opened(status) if status else None
         if status is None or (stat.S_ISREG(status.st_mode) and opened is None):
             _replace(Path(os.path.realpath(path)), data, status)
@@ -57,7 +59,7 @@ def write_bytes(path: StrPath, data: bytes) -> None:
         raise
     except OSError as error:
         reason = f"cannot be written ({(error.strerror or str(error)).lower()})"
-        raise TracediffError(str(path), reason, "check the folder, its permissions and its free space") from None
+        raise TracediffError(path, reason, "check the folder, its permissions and its free space") from None
 
 
 def make_folder(path: StrPath) -> Path:
@@ -70,7 +72,7 @@ def make_folder(path: StrPath) -> Path:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         reason = f"cannot be created ({(error.strerror or str(error)).lower()})"
-        raise TracediffError(os.fspath(path), reason, "choose a writable folder") from None
+        raise TracediffError(path, reason, "choose a writable folder") from None
     return Path(path)
 
 
@@ -80,13 +82,6 @@ def encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-
-
-def _status(path: StrPath) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
 
 
 def _replace(target: Path, data: bytes, status: os.stat_result | None) -> None:

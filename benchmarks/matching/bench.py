@@ -22,8 +22,8 @@ from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Origins, items_of
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.pair import Pair
 from tracediff.profile.kernels.families import DEFAULT
+from tracediff.structs import Pair
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

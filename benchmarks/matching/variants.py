@@ -26,8 +26,8 @@ from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Origins, inherited, items_of
 from tracediff.engine import load_sets
-from tracediff.pair import Pair
 from tracediff.profile.kernels.families import DEFAULT
+from tracediff.structs import Pair
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACES = Path(os.environ.get("TRACEDIFF_TRACES") or ROOT.parent / "shared" / "traces")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from tracediff.errors import TracediffError
 from tracediff_cli.options.groups import (
@@ -73,7 +72,7 @@ def analyze(
 
     names = table_names(loading.tables)
     if not names and any(documents.files.values()):
-        loading = replace(loading, tables=(ALL,))
+        loading = loading.replace(tables=(ALL,))
     (traces,) = loading.load([where], timelines=bool(documents.files["html"] or chart_folder))
     analysis = analyze_set(traces)
     hta_tables = _hta_tables(traces, hta_names.split(","), top) if hta_names else []

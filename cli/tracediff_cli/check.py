@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff_cli.compare import page
 from tracediff_cli.options.groups import Documents, Input, documents, grouped_command, option, two_sets
-from tracediff_cli.options.judging import PairOptions, Source, pair_options, source_options
+from tracediff_cli.options.judging import PairOptions, pair_options, source_options
 
 if TYPE_CHECKING:
     from tracediff.diff.gate.limits import GateSettings
@@ -70,7 +69,6 @@ def _config_here() -> str | None:
 @option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
     pair: PairOptions,
-    code: Source,
     max_regression: str | None,
     limits: tuple[str, ...],
     allow: tuple[str, ...],
@@ -103,7 +101,7 @@ def check(
     from tracediff.report import check as report
 
     settings = _settings(config, max_regression, limits, allow)
-    gate = judge(code.explain(pair.compared()), settings, date.today())
+    gate = judge(pair.compared(), settings, date.today())
     console = documents.write(
         json=lambda: report.to_json(gate),
         markdown=lambda: report.to_markdown(gate),
@@ -135,8 +133,8 @@ def _settings(
     step = settings.limits[0]
     if max_regression is not None:
         relative, comma, absolute = max_regression.partition(",")
-        step = replace(step, relative=parse_relative(relative, "--max-regression"))
+        step = step.replace(relative=parse_relative(relative, "--max-regression"))
         if comma:
-            step = replace(step, absolute=parse_absolute(absolute, "us", "--max-regression"))
+            step = step.replace(absolute=parse_absolute(absolute, "us", "--max-regression"))
     all_limits = merged([*settings.limits, step, *map(parse_limit, limits)])
-    return replace(settings, limits=all_limits, allow=settings.allow | allowed(allow, "--allow"))
+    return settings.replace(limits=all_limits, allow=settings.allow | allowed(allow, "--allow"))

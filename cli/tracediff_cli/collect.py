@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.options.groups import Documents, Output, check_outputs
+from tracediff_cli.options.groups import Documents, check_outputs
 
 if TYPE_CHECKING:
     from tracediff.collect.options import ShowRequest
@@ -38,7 +38,7 @@ def show_collection(request: ShowRequest) -> int:
         TracediffError: it is not a collection, or a file cannot be written, or would replace a part of it.
     """
     documents = Documents({"json": request.json_file, "markdown": request.markdown_file})
-    outputs = [Output(f"--{kind}", path) for kind, path in documents.files.items() if path is not None]
+    outputs = [(f"--{kind}", path) for kind, path in documents.files.items() if path is not None]
     check_outputs(outputs, map(str, (*request.out.glob("collection.json"), *request.out.glob("*/"))))
     from tracediff.collected import collection_table
     from tracediff.report import collection as report

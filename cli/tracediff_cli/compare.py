@@ -21,7 +21,7 @@ from tracediff_cli.options.groups import (
     option,
     two_sets,
 )
-from tracediff_cli.options.judging import PairOptions, Source, judging_options, pair_options, source_options
+from tracediff_cli.options.judging import PairOptions, judging_options, pair_options, source_options
 from tracediff_cli.options.loading import LoadArguments, load_options
 
 if TYPE_CHECKING:
@@ -82,7 +82,6 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 )
 def compare(
     pair: PairOptions,
-    code: Source,
     top: int | None,
     sort: str,
     by: str | None,
@@ -120,7 +119,7 @@ def compare(
         from tracediff.report.charts_files import check_formats
 
         check_formats([image_format])
-    comparison = code.explain(pair.compared(timelines=bool(documents.files["html"] or image_format)))
+    comparison = pair.compared(timelines=bool(documents.files["html"] or image_format))
     from tracediff.diff.views import Modules
 
     view, modules = "module" if by == "instance" else by, Modules(depth, by == "instance")

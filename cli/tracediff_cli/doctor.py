@@ -9,10 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 import click
-from msgspec import Struct
 
 from tracediff import __version__
 from tracediff.ingest.json.native import OFF, SWITCH, is_used
+from tracediff.structs import FrozenStruct
 from tracediff_cli.options.groups import grouped_command
 
 
@@ -51,7 +51,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 COMPILERS = ("g++", "clang++", "c++")
 
 
-class InstalledPart(Struct, frozen=True):
+class InstalledPart(FrozenStruct):
     """A part of the installation.
 
     Attributes:

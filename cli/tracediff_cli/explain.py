@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain, count
 
@@ -17,7 +17,7 @@ from tracediff.ingest.discover import check_events, find_traces, labels_for
 from tracediff.ingest.files.source import TraceFile, file_names, stored_size
 from tracediff.ingest.model.trace import EventRecord, longest_events
 from tracediff.ingest.read import read_traces
-from tracediff.progress import Meter, Progress
+from tracediff.progress import Meter, OnProgress
 from tracediff.report.table_terminal import grid, print_screen
 from tracediff_cli.options.groups import WholeNumber, grouped_command, option, two_sets
 from tracediff_cli.options.judging import PairOptions, pair_options
@@ -72,7 +72,7 @@ def _list_events(paths: tuple[str, str], name: str, limit: int) -> None:
     files = [find_traces(path) for path in paths]
     check_events(chain(*files))
     with reading_progress() as on_progress:
-        events_by_side = _longest(files, name, max(limit, 1), on_progress or (lambda _: None))
+        events_by_side = _longest(files, name, max(limit, 1), on_progress)
     if not any(events_by_side):
         raise TracediffError("NAME", f"no event is called {quoted(name)}", LIST_NAMES)
     unit = time_unit(e.dur_ns / 1000 for e in chain(*events_by_side))
@@ -84,7 +84,7 @@ def _list_events(paths: tuple[str, str], name: str, limit: int) -> None:
 
 
 def _longest(
-    files: list[list[TraceFile]], name: str, limit: int, on_progress: Callable[[Progress], None]
+    files: list[list[TraceFile]], name: str, limit: int, on_progress: OnProgress | None
 ) -> list[list[EventRecord]]:
     """The longest events of each set's files; files that are not traces are left out of sets of several files."""
     meter = Meter(list(map(stored_size, chain(*files))), [0] * sum(map(len, files)), on_progress)

@@ -90,8 +90,7 @@ def add(
     from tracediff.errors import printable
     from tracediff.formatting import size as in_bytes
     from tracediff.git import Repository
-    from tracediff.history.store import add as add_entry
-    from tracediff.history.store import recorded_of
+    from tracediff.history.store import add as add_entry, recorded_of
 
     name, committed = _commit(commit)
     (traces,) = loading.load([where])
@@ -191,8 +190,7 @@ def bisect(
     """
     from tracediff.diff.gate.limits import allowed, parse_relative
     from tracediff.git import Repository
-    from tracediff.history.bisect import bisect as run_bisect
-    from tracediff.history.bisect import only_series
+    from tracediff.history.bisect import bisect as run_bisect, only_series
     from tracediff.history.evidence import Criterion
     from tracediff.history.series import all_series, selected
     from tracediff.history.store import read

@@ -10,7 +10,6 @@ from functools import partial, wraps
 from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.errors import TracediffError, whole_number
@@ -112,7 +111,7 @@ class Callbacks:
             view = changed(view, controls, sent)
         elif not (view.control or view.test) and len(self._sets.named_paths) > 1:  # the first page
             control, test = list(self._sets.named_paths)[:2]
-            view = replace(view, control=control, test=test)
+            view = view.replace(control=control, test=test)
         query = view.query()
         now = [pathname, view.page_state.query(), theme, ready, query]
         always = [query if query != (search or "") else no_update, layout.links(which, view), now]
@@ -125,7 +124,7 @@ class Callbacks:
             no_update if value == sent[key] else value for key, value in zip(CONTROLS, values_of(view), strict=True)
         ]
         fold = (
-            no_update if replace(view.filters, rank=(), test_rank=()) == Filters() else True
+            no_update if view.filters.replace(rank=(), test_rank=()) == Filters() else True
         )  # else as the user left it
         one_rank = [len(ranks) < 2 for ranks in options[-len(RANKS) :]]
         parts = [page, is_done, is_done, view.filters.part.is_all, fold, *one_rank]
@@ -147,7 +146,7 @@ class Callbacks:
             return PAGES[which][1](context), options, True
         load = self._loader.find(view.control, view.test)
         if load is not None and load.finished.is_set() and load.error:
-            return [components.alert(load.error, html.Button("Try again", id="again", type="button"))], options, True
+            return [components.alert(load.error, html.Button("Try again", id="again"))], options, True
         return [components.missing("The page appears when both sets have been read.")], options, False
 
     def poll(self, intervals: int | None, again: int | None, search: str | None, ready: int) -> list[Any]:  # noqa: ARG002  # ctx contains what has changed
@@ -186,7 +185,7 @@ class Callbacks:
         self, tab: str, key: str | None, search: str | None, theme: str | None
     ) -> tuple[PageContext, TableRow] | None:
         """(what is shown, the row of ``tab`` with a key); None while the sets are being read, or without it."""
-        view = replace(view_of(search), tab=tab)
+        view = view_of(search).replace(tab=tab)
         context = self._comparisons.context(view, theme) if key and tab in TABS else None
         row = context and find_row(context.comparison, tab, key)
         return (context, row) if context and row else None
@@ -205,7 +204,7 @@ class Callbacks:
         self, at_control: str | None, at_test: str | None, relayout: Any, search: str | None, theme: str | None
     ) -> list[Any]:
         """The timeline of the selected steps, within the selected window."""
-        view = replace(view_of(search), at_control=at_control or "", at_test=at_test or "")
+        view = view_of(search).replace(at_control=at_control or "", at_test=at_test or "")
         try:
             context = self._comparisons.context(view, theme)
             if context is None:

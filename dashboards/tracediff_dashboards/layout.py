@@ -43,13 +43,13 @@ def shell(theme: str) -> Any:
                 [
                     html.Strong("tracediff"),
                     html.Nav(id="nav", **components.attributes(aria_label="Pages")),
-                    html.Button("Copy link", id="copy", type="button", title="Copy a link to this view"),
-                    html.Button("Dark", id="theme-button", type="button"),
+                    html.Button("Copy link", id="copy", title="Copy a link to this view"),
+                    html.Button("Dark", id="theme-button"),
                 ]
             ),
             _sets(),
             html.Div(
-                [html.Div(id="status", role="status"), html.Button("Cancel", id="cancel", type="button", hidden=True)],
+                [html.Div(id="status", role="status"), html.Button("Cancel", id="cancel", hidden=True)],
                 className="status",
             ),
             html.Main(id="page", tabIndex=-1),
@@ -74,7 +74,6 @@ def _sets() -> Any:
             html.Button(
                 "⇄",
                 id="swap",
-                type="button",
                 title="Swap control and test",
                 **components.attributes(aria_label="Swap control and test"),
             ),
@@ -103,7 +102,7 @@ def _filters() -> Any:
             _labelled("device", options=devices),
             *(_labelled(key, multi=True) for key in ("phase", "family", "module")),
             html.Div([html.Label("steps", htmlFor="steps"), steps], className="field small"),
-            html.Button("Clear", id="clear", type="button", title="Clear all filters"),
+            html.Button("Clear", id="clear", title="Clear all filters"),
             html.P(UNFILTERED, id="unfiltered", className="facts", hidden=True),
         ],
         className="filters",

@@ -14,7 +14,10 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str | None:
 
 def _rows() -> list[str]:
     rows = ["| name | value | unit | what it decides | case |", "|---|--:|---|---|---|"]
-    rows += [f"| {name} | {t.value:g} | {t.unit} | {t.why} | {t.case} |" for name, t in thresholds.table().items()]
+    rows += [
+        f"| {name} | {t.value:g} | {t.unit} | {t.why} | {t.case} |"
+        for name, t in thresholds.decides.table(thresholds).items()
+    ]
     rows += ["", "## Bounds", "", "| name | value | unit | of what |", "|---|--:|---|---|"]
-    rows += [f"| {name} | {b.value:,} | {b.unit} | {b.why} |" for name, b in bounds.table().items()]
+    rows += [f"| {name} | {b.value:,} | {b.unit} | {b.why} |" for name, b in bounds.bound.table(bounds).items()]
     return rows

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from build_trace import call, document, kernel, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec.structs import replace
 from one_file import profile_file
 from properties import examples

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from build_trace import call, document, kernel, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 from table_rows import per_step
 from traces import FOLDER, needs_traces

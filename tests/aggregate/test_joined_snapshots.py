@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 from build_trace import document, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.aggregate.snapshot import to_bytes, write_snapshot

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import traces
 from build_trace import call, document, kernel, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec import Struct
 from msgspec.structs import fields, replace
 from properties import examples

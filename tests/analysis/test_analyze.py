@@ -19,10 +19,8 @@ from tracediff.engine import LoadOptions, load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.profile.tables import NAMES, OF_FILES, table_schema
 from tracediff.report.analysis import show, tables_of, to_html, to_markdown
-from tracediff.report.analysis_json import document as json_document
-from tracediff.report.analysis_json import to_json
-from tracediff.report.to_json import document as diff_document
-from tracediff.report.to_json import plain
+from tracediff.report.analysis_json import document as json_document, to_json
+from tracediff.report.to_json import document as diff_document, plain
 
 SETS = ("hta_control", "timesformer_h100", "resnet50_workers0", "tinylm_compile", "dlrm_8ranks", "bertsmall_mi300")
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\x07"

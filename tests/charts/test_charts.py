@@ -17,7 +17,7 @@ from tracediff.charts.labels import full_name, label, lines
 from tracediff.diff.ops import Op
 from tracediff.errors import TracediffError
 from tracediff.formatting import signed_time, time
-from tracediff.pair import Pair
+from tracediff.structs import Pair
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -3,8 +3,7 @@
 import string
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from properties import examples
 from tracediff_cli.mcp_server.answers import most_tokens, pages
 

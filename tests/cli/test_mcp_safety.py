@@ -14,8 +14,7 @@ import anyio
 import pytest
 from build_trace import document, kernel, op, step, write
 from dashboard_runs import events, make_runs
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from mcp_questions import PAIR, answer, asking, refused
 from properties import examples
 from tracediff_cli.mcp import TOOLS

@@ -10,7 +10,7 @@ import pytest
 from build_trace import document, op, step, write
 from click.testing import CliRunner
 from tracediff_cli.group import COMMANDS, cli
-from tracediff_cli.options.groups import Input, Output, OutputFile, OutputFolder, check_outputs
+from tracediff_cli.options.groups import Input, OutputFile, OutputFolder, check_outputs
 
 from tracediff.collect.options import request_of
 from tracediff.errors import TracediffError
@@ -118,7 +118,7 @@ def test_a_chart_does_not_replace_a_trace_of_its_name():
 
 @pytest.mark.usefixtures("here")
 def test_a_url_elsewhere_is_no_file_here():
-    check_outputs([Output("--output", "s3://bucket/a.json")], ["a.json", "http://host/a.json"])
+    check_outputs([("--output", "s3://bucket/a.json")], ["a.json", "http://host/a.json"])
 
 
 def commands(group=cli, name=""):

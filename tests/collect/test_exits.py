@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tracediff.collect import __main__ as collect_command
-from tracediff.collect import driver, worker
+from tracediff.collect import __main__ as collect_command, driver, worker
 from tracediff.collect.driver import Collection
 from tracediff.collect.variant import parse_variant
 from tracediff.collected import collection_table

@@ -73,7 +73,7 @@ def test_it_says_what_it_is(name):
     variants = [parse_variant(text, module.own) for text in module.variants]
     for size in module.sizes.values():
         assert size.keys() == module.sizes["tiny"].keys()
-        inspect.signature(module.make).bind(variants[0], "cpu", **size)
+        inspect.signature(module.make).bind(variants[0], **size)
 
 
 @pytest.mark.parametrize(("name", "text"), UNCOMPILED)

@@ -2,8 +2,7 @@
 
 import json
 
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from tracediff_dashboards.state.controls import changed, row_of
 from tracediff_dashboards.state.view import (
     COLUMNS,

@@ -22,10 +22,10 @@ from traces import needs_traces, trace
 from tracediff.engine import LoadOptions, load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.formatting import time_unit
-from tracediff.pair import Pair
 from tracediff.present import sections
 from tracediff.report.page.html import to_html
 from tracediff.report.page.script_data import tables
+from tracediff.structs import Pair
 
 PAIR = "?control=before&test=after"
 

@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from interrupts import wait_until
 from tracediff_dashboards import server as server_module
 from tracediff_dashboards.security import MOST_BYTES, PATH, VALUES, security_headers

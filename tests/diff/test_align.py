@@ -2,8 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tracediff.diff.matching.align import align, equal_in_turn, within_gaps
 

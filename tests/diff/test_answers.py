@@ -8,8 +8,8 @@ from real_sets import real_comparison
 from tracediff.diff.groups import split_change
 from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.pair import Pair
 from tracediff.profile.model.selection import Selection
+from tracediff.structs import Pair
 
 
 def compare_events(folder, control, test, force=False):

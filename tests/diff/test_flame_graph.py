@@ -1,8 +1,7 @@
 """The flame graph: kernels below their calls, own amounts that add up whatever is left out, nothing lost."""
 
 from build_trace import call, document, event, kernel, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 from random_traces import trace_events
 from traces import needs_traces, trace
@@ -13,7 +12,7 @@ from tracediff.diff.call_trees import CALL_UNKNOWN, Frame, flame_graph, largest,
 from tracediff.diff.views import summed
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.pair import total
+from tracediff.structs import total
 
 
 def compared(folder, control, test):

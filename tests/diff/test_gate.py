@@ -4,8 +4,7 @@ import math
 from datetime import date
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tracediff.diff.gate.figures import Figure, spread_of_interval
 from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, _judge, on_interval

@@ -19,9 +19,9 @@ from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Item, Match, Origins, items_of
 from tracediff.engine import LoadOptions, SetOptions, load_sets
-from tracediff.pair import Pair
 from tracediff.profile.kernels.families import DEFAULT
 from tracediff.profile.model.selection import Selection
+from tracediff.structs import Pair
 
 pytestmark = traces.needs_traces
 

@@ -4,8 +4,7 @@ import json
 
 from build_trace import document, op, step, write
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tracediff_cli.group import cli
 
 from tracediff.diff.verdict import Judging

@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 from build_trace import document, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 from scipy.special import stdtr, stdtrit
 

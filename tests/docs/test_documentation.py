@@ -24,8 +24,7 @@ from tracediff.diff.matching.items import LEVELS
 from tracediff.explain import compare, facts, reasons
 from tracediff.profile.events.step_states import STATES
 from tracediff.profile.kernels.families import OTHER, RULES
-from tracediff.profile.tables import NAMES as TABLES
-from tracediff.profile.tables import table_names
+from tracediff.profile.tables import NAMES as TABLES, table_names
 from tracediff.profile.tables.schema import OVER_RANKS
 
 ROOT = Path(__file__).parents[2]

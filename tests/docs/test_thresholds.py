@@ -20,7 +20,7 @@ from tracediff.explain import compare
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-TABLE = thresholds.table()
+TABLE = thresholds.decides.table(thresholds)
 DECIDING = (preflight, compare, verdict, many, runs, figures, judge, limits)
 """Modules whose sentences state numbers."""
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "ten": 10}

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from accounts import assert_closes
 from build_trace import annotation, call, document, kernel, op, python, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.engine import load_sets

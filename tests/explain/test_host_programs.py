@@ -15,8 +15,7 @@ from tracediff.present.explanation_lines import explanation_table, is_other_work
 from tracediff.present.next_command import AFTER_WARM_UP, LATE_RANKS, RECOMPILES, SAME_MACHINE, next_command
 from tracediff.present.sections import changed_work
 from tracediff.profile.analyses.leaf_keys import CALLEE
-from tracediff.report.to_terminal import _row
-from tracediff.report.to_terminal import explanation as why_lines
+from tracediff.report.to_terminal import _row, explanation as why_lines
 
 WAITING = "c10d::allreduce_"
 SQUARE = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}

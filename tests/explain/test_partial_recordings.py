@@ -6,10 +6,10 @@ from build_trace import BACKWARD, annotation, document, op, python, step, write
 import tracediff
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.pair import Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.next_command import next_command
+from tracediff.structs import Pair
 
 SQUARE = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
 PRODUCTS = [op("aten::mm", 10 + 1000 * i, 900, **SQUARE) for i in range(12)]

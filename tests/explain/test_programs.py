@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import pytest
 from build_trace import annotation, call, document, kernel, op, python, step, write
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from two_sides import compared
 
 from tracediff.engine import load_sets

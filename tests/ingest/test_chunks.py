@@ -22,8 +22,7 @@ from build_trace import (
     step,
     text,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 from traces import needs_traces, trace
 

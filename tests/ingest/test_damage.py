@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from build_trace import LAYOUTS, call, document, kernel, op, process_name, rows, step, text
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.errors import NotATrace, TracediffError

@@ -12,8 +12,7 @@ import traces
 from build_trace import document, noted, rows
 from fuzz import seeds
 from fuzz.targets import read_or_refused, same_answer
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.aggregate.snapshot import write_snapshot

@@ -8,8 +8,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 import numpy as np
 import pytest
 from build_trace import document, event, op, text
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tracediff.arrays import MISSING
 from tracediff.errors import TracediffError

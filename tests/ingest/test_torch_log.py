@@ -6,8 +6,7 @@ import json
 import pytest
 from build_torch_log import CODE, GRAPH, PREFIX, artifact, record, stack
 from formats import FOLDER, needs_formats
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.errors import TracediffError

@@ -3,8 +3,7 @@
 import pytest
 from build_memory_snapshot import Program, alloc, block, event, frames, free, segment, snapshot, write
 from formats import FOLDER, needs_formats
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.memory.account import CALL_SITE, MODULE, SIZE_CLASS, VIEWS, account_of, devices_of, grouped, timeline

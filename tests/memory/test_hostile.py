@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 from build_memory_snapshot import alloc, block, frames, segment, snapshot, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.errors import TracediffError

@@ -1,8 +1,7 @@
 """Functions on arrays against slow ones that take each nanosecond by itself."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.arrays import BARE, busy_ns, edges_of, paint

@@ -2,8 +2,7 @@
 
 import traces
 from build_trace import BACKWARD, call, document, kernel, memcpy, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from one_file import profile_file
 from properties import examples
 from random_traces import trace_events

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from build_trace import annotation, call, document, kernel, memcpy, op, step, write
 from formats import FOLDER, needs_formats
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from traces import needs_traces, trace
 
 import tracediff

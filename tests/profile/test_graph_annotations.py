@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 from build_trace import annotation, call, document, kernel, memcpy, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import tracediff
 from tracediff import bounds

@@ -6,8 +6,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from build_trace import annotation, call, document, kernel, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from leaf_reference import LeafWalk
 from msgspec.structs import fields
 from one_file import profile_file

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import traces
 from build_trace import BACKWARD, document, op, python, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.ingest.model import categories as cat

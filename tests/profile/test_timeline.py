@@ -7,8 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from build_trace import BACKWARD, annotation, call, document, kernel, memory, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from one_file import profile_file
 from properties import examples
 from random_traces import trace_events

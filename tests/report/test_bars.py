@@ -1,7 +1,6 @@
 """Bars of changes in a terminal."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.present.plain_text import ZERO, bars

@@ -12,8 +12,7 @@ from page_data import page_data
 
 import tracediff
 from tracediff.diff.statistics.many import UNTESTED
-from tracediff.present.columns import FRAME, GRID, OPS
-from tracediff.present.columns import PAGE as PAGE_COLUMNS
+from tracediff.present.columns import FRAME, GRID, OPS, PAGE as PAGE_COLUMNS
 from tracediff.report.page.html import to_html
 from tracediff.report.rows import to_csv
 from tracediff.report.to_json import to_json

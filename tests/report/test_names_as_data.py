@@ -10,8 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from build_trace import call, document, kernel, op, step
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from inert_markdown import LINKED, parsed
 from properties import examples
 from tracediff_cli.group import cli

@@ -20,10 +20,10 @@ from traces import FOLDER, needs_traces, trace
 import tracediff
 from tracediff import charts
 from tracediff.diff.ops import Op
-from tracediff.pair import Pair
 from tracediff.present.answer import answer_of
 from tracediff.report.page.figures import chart
 from tracediff.report.page.html import WORK_TITLES, explanation, to_html, to_notebook, to_summary
+from tracediff.structs import Pair
 
 LARGEST = 6_000_000
 """Bytes of a page, whatever the input (docs/report.md)."""

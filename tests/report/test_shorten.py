@@ -1,8 +1,7 @@
 """Names cut to a width."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 
 from tracediff.present.plain_text import ARROW, cut_left, shortened, shortened_pairs

@@ -11,8 +11,7 @@ from tracediff.present.plain_text import Table
 from tracediff.present.tables import comparison_tables, control_and_test
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.report.analysis import tables_of
-from tracediff.report.collection import show as show_collection
-from tracediff.report.collection import to_markdown as collection_markdown
+from tracediff.report.collection import show as show_collection, to_markdown as collection_markdown
 from tracediff.report.table_terminal import to_rich
 from tracediff.report.to_markdown import section_lines
 

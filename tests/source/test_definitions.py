@@ -1,8 +1,7 @@
 """Definitions of Python code: found by line, and alike exactly where they run the same."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tracediff.source.code import parse
 

@@ -17,15 +17,14 @@ from tracediff import thresholds
 from tracediff.aggregate.call_tree import Averaged, CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike, in_steps, rows_named
 from tracediff.arrays import Int64, group_by, grouped, sums, tuples
-from tracediff.frozen import Frozen
 from tracediff.ingest.files.source import TraceFile
-from tracediff.pair import Pair
 from tracediff.profile.events.step_states import STATES
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
 from tracediff.profile.tables import table_schema
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL, is_communication, is_host_collective
+from tracediff.structs import FrozenStruct, Pair
 
 ANNOTATION = "user_annotation"
 """Category of the host's collectives."""
@@ -38,7 +37,7 @@ def own_time(states: Mapping[str, float]) -> float:
     return sum(time for state, time in states.items() if state not in COMMUNICATING)
 
 
-class UsedStep(Frozen):
+class UsedStep(FrozenStruct):
     """One used step of one run; of several ranks the slowest one's.
 
     Attributes:
@@ -335,7 +334,7 @@ def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:
     return {rank: dict(out[rank]) for rank in sorted(out)}
 
 
-class TypicalStep(Frozen):
+class TypicalStep(FrozenStruct):
     """One step of one file.
 
     Attributes:

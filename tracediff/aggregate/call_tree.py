@@ -7,8 +7,6 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import Alike, Weighted, alike, in_steps
 from tracediff.arrays import MISSING, Int64, combined, group_by, least, sorted_by, sums, tuples
-from tracediff.frozen import Frozen
-from tracediff.pair import Pair
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -16,6 +14,7 @@ from tracediff.profile.model.profile import CallTable, Profile, WorkTable
 from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE, ModulePaths, module_labels, modules_of
 from tracediff.profile.placement.scopes import PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES
+from tracediff.structs import FrozenStruct, Pair
 
 RECORDED = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides", "line")
 """Columns of a `CallTable` by node."""
@@ -57,7 +56,7 @@ class Call(Struct):
         return display_name(self.name) if self.kind == "op" else self.label
 
 
-class Occurrence(Frozen, order=True):
+class Occurrence(FrozenStruct, order=True):
     """One event.
 
     Attributes:
@@ -97,7 +96,7 @@ class Work(Struct):
         return self.node, self.category, self.name, self.launch_shape, self.ordinal
 
 
-class Averaged(Frozen):
+class Averaged(FrozenStruct):
     """Averages per step of a set: numerators in 1/denominator ns, events or bytes."""
 
     denominator: int

@@ -6,10 +6,10 @@ import numpy as np
 
 from tracediff import thresholds
 from tracediff.arrays import Int64, changes, combined
-from tracediff.frozen import Frozen
+from tracediff.structs import FrozenStruct
 
 
-class Clocks(Frozen):
+class Clocks(FrozenStruct):
     """By position of the rank, r of them.
 
     Attributes:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
@@ -130,7 +129,7 @@ def _with_lines(profile: Profile, lines: Lines, has_line_of: dict[tuple[str, str
     while len(inside := operators[(own[operators] < 0) & (own[calls.parent[operators]] >= 0)]):
         own[inside] = own[calls.parent[inside]]
     line_of = np.where(own[:-1] >= 0, own[:-1], calls.line)
-    return replace(profile, calls=replace(calls, line=line_of), texts=(*profile.texts, *new)) if new else profile
+    return profile.replace(calls=calls.replace(line=line_of), texts=(*profile.texts, *new)) if new else profile
 
 
 def _line(lines: Sequence[str | None], ordinal: int, last: int) -> str | None:

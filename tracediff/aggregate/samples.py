@@ -20,11 +20,11 @@ from tracediff.arrays import (
     sums,
     with_ancestors,
 )
-from tracediff.frozen import Frozen
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.calls import OP
+from tracediff.structs import FrozenStruct
 
 
 class Samples(Struct):
@@ -137,7 +137,7 @@ def _by_step(files: list[Rows], used: list[Bools], size: int) -> list[Int64]:
     return [sums(cell, values, size * steps).reshape(size, steps) for values in amounts]
 
 
-class StepOfRank(Frozen):
+class StepOfRank(FrozenStruct):
     """One step of one rank of one run."""
 
     run: str

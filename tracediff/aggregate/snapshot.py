@@ -20,13 +20,13 @@ from tracediff.aggregate.snapshot_columns import (
 )
 from tracediff.aggregate.traceset import Recorded, Run, TraceSet
 from tracediff.errors import TracediffError
-from tracediff.frozen import Frozen
 from tracediff.ingest.files.source import TraceFile, open_trace
 from tracediff.ingest.manifest import Manifest, RunFacts, TorchLog
 from tracediff.ingest.model.health import Note, Notes, less
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Accounts, Profile
 from tracediff.profile.model.selection import Selection
+from tracediff.structs import FrozenStruct
 from tracediff.write import StrPath, write_bytes
 
 VERSION = 5
@@ -40,7 +40,7 @@ AGAIN = "create it again with `tracediff snapshot`"
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 
 
-class Header(Frozen):
+class Header(FrozenStruct):
     """What every version of a snapshot has."""
 
     schema: str

@@ -25,13 +25,13 @@ from tracediff.aggregate.averages import (
     usual_rank,
 )
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note, Notes, counted
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names
 from tracediff.profile.tables.schema import OVER_RANKS
 from tracediff.runtimes import version_of
+from tracediff.structs import FrozenStruct
 
 MEDIAN = "median rank"
 
@@ -50,7 +50,7 @@ class LateRank(NamedTuple):
         return f"{self.usual} waits" if self.usual != MEDIAN else "the others wait"
 
 
-class Side(Frozen, kw_only=True):
+class Side(FrozenStruct, kw_only=True):
     """What one side was made of.
 
     Attributes:
@@ -217,7 +217,7 @@ def _why_missing(name: str, ranks: Sequence[int]) -> str:
     return f"the snapshot was made without it (create it again with --table {name})"
 
 
-class SetSummary(Frozen, kw_only=True):
+class SetSummary(FrozenStruct, kw_only=True):
     """The accounts of one set per step, each with numerators over a denominator of its own.
 
     Attributes:

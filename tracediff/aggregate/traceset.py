@@ -8,12 +8,10 @@ from typing import Annotated, Generic, TypeVar
 import msgspec
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, combined, distinct, marked, tuples
 from tracediff.formatting import plural, ranges
-from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note
 from tracediff.profile.kernels.families import DEFAULT, Families
@@ -21,11 +19,12 @@ from tracediff.profile.model.columns import columns_of
 from tracediff.profile.model.profile import CallTable, OpTable, Profile, TableRows, WorkTable
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.tables import ALL
+from tracediff.structs import FrozenStruct
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.REASON)]
 
 
-class Recorded(Frozen):
+class Recorded(FrozenStruct):
     """Of what a set was recorded.
 
     Attributes:
@@ -161,7 +160,7 @@ class Alike(Struct, Generic[T]):
             for how, merge in (("sum", np.add), ("least", np.minimum))
             for name in _merged(table, how)
         }
-        self.table = replace(self.table, **merged)
+        self.table = self.table.replace(**merged)
         self.files.append(file)
 
 

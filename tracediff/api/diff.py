@@ -7,8 +7,6 @@ from functools import cached_property, partial
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, printed, written
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
@@ -18,7 +16,6 @@ from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact
 from tracediff.formatting import plural
-from tracediff.pair import Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import CHANGES, FRAME, FUSIONS, GROUPS, OPS, STATES, SUMS, RowSchema
 from tracediff.present.explanation_lines import explanation_table
@@ -29,6 +26,7 @@ from tracediff.report.json_types import DiffDocument
 from tracediff.report.to_json import document, plain, to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_perfetto import to_perfetto
+from tracediff.structs import Pair
 from tracediff.write import StrPath
 
 if TYPE_CHECKING:
@@ -42,11 +40,6 @@ NOT_TESTED: dict[str, Any] = {
     **dict.fromkeys(("ci95_us", "within_runs_us"), (nan, nan)),
 }
 """Field of a `Verdict` that may be None → its value then."""
-
-
-def with_numbers(verdict: Verdict) -> Verdict:
-    """``verdict`` with NaN for what was not tested."""
-    return replace(verdict, **{name: value for name, value in NOT_TESTED.items() if getattr(verdict, name) is None})
 
 
 class Diff(Charted):
@@ -72,7 +65,8 @@ class Diff(Charted):
     @property
     def verdict(self) -> Verdict:
         """How the step time differs, in µs, and its significance; what was not tested is NaN."""
-        return with_numbers(self.comparison.verdict)
+        verdict = self.comparison.verdict
+        return verdict.replace(**{name: value for name, value in NOT_TESTED.items() if getattr(verdict, name) is None})
 
     @cached_property
     def because(self) -> str:
@@ -304,7 +298,7 @@ class Why:
         import pandas as pd
 
         table = explanation_table(self.explanation)
-        rows = [*table.rows, (0, replace(table.total, because=""))]
+        rows = [*table.rows, (0, table.total.replace(because=""))]
         names = "level", "label", "what", "control_us", "test_us", "effect_us"
         cells = ((level, line.label, line.because, *(line.every or (nan, nan)), line.delta_us) for level, line in rows)
         return pd.DataFrame(cells, columns=names)

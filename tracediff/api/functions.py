@@ -8,7 +8,7 @@ from datetime import date
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from tracediff.diff.gate.judge import check as judge_limits
 from tracediff.diff.gate.limits import GateSettings, Limit, allowed, merged, parse_absolute, parse_limit, parse_relative
 from tracediff.diff.verdict import Judging
 from tracediff.engine import LoadOptions, SetOptions, load_sets
-from tracediff.errors import ARGUMENTS, TracediffError, quoted, speaks_python
+from tracediff.errors import ARGUMENTS, Parameters, Result, TracediffError, quoted, speaks_python
 from tracediff.explain.compare import against_control, compare_sets, every_pair
 from tracediff.ingest.discover import Where
 from tracediff.profile.kernels.families import DEFAULT, read_rules
@@ -96,10 +96,6 @@ def _first_and_last(steps: Any) -> tuple[int, int]:
     if isinstance(both, str) or len(both) != 2 or not all(isinstance(number, int) for number in both):
         raise TracediffError("steps", f"{quoted(str(steps))} are not the first and the last step", "give steps=(6, 9)")
     return both[0], both[1]
-
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 
 
 def takes_loaded_sets(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -17,8 +17,7 @@ from tracediff.explain.compare import Cell
 from tracediff.formatting import time
 from tracediff.present.check import sentence
 from tracediff.present.columns import FRAME, SET_OPS, SET_STATES, SHARES
-from tracediff.report import analysis as report
-from tracediff.report import analysis_json, check, matrix
+from tracediff.report import analysis as report, analysis_json, check, matrix
 from tracediff.report.rows import output_table, table
 from tracediff.write import StrPath
 

@@ -11,7 +11,7 @@ from tracediff import bounds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison, Scaled
 from tracediff.errors import TracediffError, printable, quoted
-from tracediff.pair import SIDES
+from tracediff.structs import SIDES
 
 HOVER_WIDTH = 80
 TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58

@@ -9,7 +9,7 @@ from html import unescape
 from typing import TYPE_CHECKING, ClassVar
 
 from tracediff.charts.labels import SUBTITLE_WIDTH, TITLE_WIDTH, choice, lines
-from tracediff.frozen import Frozen
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -25,7 +25,7 @@ BELOW_AXIS = 48
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
-class Palette(Frozen, kw_only=True):
+class Palette(FrozenStruct, kw_only=True):
     """Colours by meaning.
 
     Attributes:

@@ -126,15 +126,12 @@ def peak_memory(device: str) -> dict[str, int | None]:
     which has the pools of CUDA graphs, too (None on the CPU).
     """
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 if resource else None
-    if not device.startswith("cuda"):
-        return {"host": host, "device": None, "reserved": None}
-    import torch
+    allocated, reserved = None, None
+    if device.startswith("cuda"):
+        import torch
 
-    return {
-        "host": host,
-        "device": int(torch.cuda.max_memory_allocated()),
-        "reserved": int(torch.cuda.max_memory_reserved()),
-    }
+        allocated, reserved = int(torch.cuda.max_memory_allocated()), int(torch.cuda.max_memory_reserved())
+    return {"host": host, "device": allocated, "reserved": reserved}
 
 
 def reset_peak_memory(device: str) -> None:

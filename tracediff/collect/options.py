@@ -243,7 +243,7 @@ def _prepare(out: Path, overwrite: bool, program: Path | None) -> None:
     if program and out.resolve() in program.resolve().parents:
         raise TracediffError(f"-o {out}", f"contains {program.name}, which is run", "give another folder")
     if out.exists() and not out.is_dir():
-        raise TracediffError(str(out), "is a file, not a folder", "give a folder with -o")
+        raise TracediffError(out, "is a file, not a folder", "give a folder with -o")
     former = temporary_file(make_folder(out))
     try:
         entries = sorted(
@@ -252,12 +252,10 @@ def _prepare(out: Path, overwrite: bool, program: Path | None) -> None:
         if all(entry.name == "collection.json" for entry in entries):  # one of which nothing was recorded
             return
         if not overwrite:
-            raise TracediffError(
-                str(out), "is not empty", "give another folder, or replace its contents with --overwrite"
-            )
+            raise TracediffError(out, "is not empty", "give another folder, or replace its contents with --overwrite")
         if not (out / "collection.json").exists() and not list(out.glob("*/manifest.json")):
             raise TracediffError(
-                str(out),
+                out,
                 "is not a collection, so --overwrite does not replace it",
                 "remove it yourself, or give another folder",
             )
@@ -267,7 +265,7 @@ def _prepare(out: Path, overwrite: bool, program: Path | None) -> None:
         shutil.rmtree(former)
     except OSError as error:
         reason = f"cannot be replaced ({(error.strerror or str(error)).lower()})"
-        raise TracediffError(str(out), reason, "choose a writable folder") from None
+        raise TracediffError(out, reason, "choose a writable folder") from None
 
 
 def backend_listing() -> str:

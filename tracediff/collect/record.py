@@ -225,16 +225,16 @@ def recording(
         yield recorder
     if recorder.steps < needed:
         reason = f"not written, because the loop ended after {recorder.steps} of {needed} steps"
-        raise TracediffError(str(path), reason, "run more steps, or reduce wait, warmup or active")
+        raise TracediffError(path, reason, "run more steps, or reduce wait, warmup or active")
     if recorder.used_gpu and recorder.device == "cpu":
         profiled = torch.profiler.ProfilerActivity.CUDA in activities
         others = "end other profilers of this GPU (nsys, ncu, dcgm), and allow profiling in the container"
         late = "use it before the profiler starts: increase wait"
         reason = "no GPU event was recorded, though a GPU was used"
-        raise TracediffError(str(path), reason, others if profiled else late)
+        raise TracediffError(path, reason, others if profiled else late)
     if empty:
         raise TracediffError(
-            str(path),
+            path,
             f"no operation was recorded in {', '.join(empty)}",
             "run the step inside the loop, before p.step()",
         )
@@ -388,9 +388,7 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         pass
-    raise TracediffError(
-        str(path), "not a manifest of this version, so the run is not added", "record to another folder"
-    )
+    raise TracediffError(path, "not a manifest of this version, so the run is not added", "record to another folder")
 
 
 def of_group(what: str, alone: int) -> int:

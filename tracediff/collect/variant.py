@@ -80,8 +80,7 @@ class Variant:
         import torch
 
         dtype = torch.float16 if self.has("fp16") else torch.bfloat16
-        context: AbstractContextManager[Any] = torch.autocast(device.partition(":")[0], dtype=dtype)
-        return context
+        return torch.autocast(device.partition(":")[0], dtype=dtype)
 
     def update(self, optimizer: Any, device: str) -> Callable[[Any], None]:
         """A function that, given the loss, computes the gradients and steps ``optimizer``: with ``compiled_optimizer``

@@ -13,15 +13,14 @@ from tracediff.diff.groups import WorkTime
 from tracediff.diff.matching.items import Item
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import call_names, moved_lines
-from tracediff.frozen import Frozen
-from tracediff.pair import NONE, Amounts, Pair, Timed, total
 from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
+from tracediff.structs import NONE, Amounts, FrozenStruct, Pair, Timed, total
 
 
-class State(Timed, Frozen):
+class State(Timed, FrozenStruct):
     """One state's time per step, numerators in 1/scale ns, and the significance of its change."""
 
     name: str
@@ -29,7 +28,7 @@ class State(Timed, Frozen):
     significance: Significance = UNTESTED
 
 
-class StepTime(Frozen):
+class StepTime(FrozenStruct):
     """Mean period per step and its states on both sides; numerators in 1/scale ns.
 
     Attributes:
@@ -126,7 +125,7 @@ def compare_gpu_time(work: WorkTime, kernels: Pair[KernelAverage], scale: int) -
     )
 
 
-class TableDiff(Frozen):
+class TableDiff(FrozenStruct):
     """A table on both sides.
 
     Attributes:

@@ -13,7 +13,6 @@ from itertools import chain
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree, Trees
@@ -21,11 +20,10 @@ from tracediff.arrays import AnyArray
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item
 from tracediff.diff.views import UNKNOWN, moved_lines
-from tracediff.frozen import Frozen
-from tracediff.pair import NONE, SIDES, Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
+from tracediff.structs import NONE, SIDES, FrozenStruct, Pair, total
 
 
 class MergedCall(Struct, kw_only=True):
@@ -145,7 +143,7 @@ CALL_UNKNOWN = "(call unknown)"
 INSTANCE = late(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
 
 
-class Frame(Frozen, kw_only=True):
+class Frame(FrozenStruct, kw_only=True):
     """One box, with amounts that its children do not have; numerators over the comparison's scale.
 
     Attributes:
@@ -174,7 +172,7 @@ class Frame(Frozen, kw_only=True):
         work, host, count = (
             pair.plus(side, n) for pair, n in zip((self.work, self.host, self.count), amounts, strict=True)
         )
-        return replace(self, work=work, host=host, count=count)
+        return self.replace(work=work, host=host, count=count)
 
     @property
     def calls(self) -> Pair[int]:
@@ -321,7 +319,7 @@ def pruned(
         ancestor = position[frame.parent] if k else -1
         if is_large[k]:
             position.append(len(out))
-            out.append(replace(frame, parent=ancestor))
+            out.append(frame.replace(parent=ancestor))
         else:
             position.append(ancestor)
             rests.setdefault(ancestor, []).append(frame)

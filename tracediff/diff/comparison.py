@@ -21,10 +21,9 @@ from tracediff.diff.preflight import OTHER_OPTIONS, REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import STEP, WHOLE_FILE, Unprofiled, Verdict
 from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, sorted_sums, work_changes
-from tracediff.frozen import Frozen
-from tracediff.pair import NONE, Amounts, Pair, side_sums
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, table_name
+from tracediff.structs import NONE, Amounts, FrozenStruct, Pair, side_sums
 
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Cause, Explanation
@@ -34,7 +33,7 @@ else:  # of later stages: help() shows what is annotated
     Explanation = ChangedCode = Any
 
 
-class Scaled(Frozen):
+class Scaled(FrozenStruct):
     """Results of one set or of two. Counts and times are integer numerators: x / scale events, x / scale nanoseconds.
 
     Attributes:
@@ -203,7 +202,7 @@ class Comparison(Scaled, dict=True):
 OPERATOR = "cpu_op"
 
 
-class Part(Frozen):
+class Part(FrozenStruct):
     """The selected work; an empty attribute selects all.
 
     Attributes:

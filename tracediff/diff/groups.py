@@ -14,15 +14,14 @@ from tracediff.arrays import group_by, shared_value
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
 from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, items_of
-from tracediff.frozen import Frozen
-from tracediff.pair import NONE, Pair, Timed, total
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 from tracediff.runtimes import KERNEL
+from tracediff.structs import NONE, FrozenStruct, Pair, Timed, total
 
 
-class Group(Timed, Frozen, kw_only=True, dict=True):
+class Group(Timed, FrozenStruct, kw_only=True, dict=True):
     """Work of both sides that is the same; counts and times are numerators over scale.
 
     Attributes:
@@ -118,7 +117,7 @@ class Group(Timed, Frozen, kw_only=True, dict=True):
         return split_change(self.counts, self.time)
 
 
-class WorkTime(Timed, Frozen, dict=True):
+class WorkTime(Timed, FrozenStruct, dict=True):
     """Work per step on both sides, in groups; numerators over scale.
 
     Attributes:

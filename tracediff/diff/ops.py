@@ -13,11 +13,10 @@ import numpy as np
 from tracediff.aggregate.averages import Average
 from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import UNTESTED, Significance, Tested, compare_many
-from tracediff.frozen import Frozen
-from tracediff.pair import Pair, Timed
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES, counterparts
+from tracediff.structs import FrozenStruct, Pair, Timed
 
 PAIRED = " → "
 """Between the calls of two vendors that do the same."""
@@ -26,7 +25,7 @@ HOST_WORK = ("cpu_op", *CALL_CATEGORIES)
 GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
 
 
-class RecordedOperation(Frozen, kw_only=True):
+class RecordedOperation(FrozenStruct, kw_only=True):
     """What is recorded of an operation.
 
     Attributes:
@@ -178,7 +177,7 @@ def compare_samples(keys: Sequence[Hashable], samples: Pair[Samples], noise_floo
     return compare_many(control, test, noise_floor)
 
 
-class TestedWork(Frozen):
+class TestedWork(FrozenStruct):
     """The work of one family, or below one operator; times are medians over steps, means over runs, in µs per step."""
 
     name: str

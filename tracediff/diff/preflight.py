@@ -9,17 +9,15 @@ from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet, alike, in_steps
 from tracediff.arrays import distinct
 from tracediff.formatting import ARROW, joined, ranges
-from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.health import counted
 from tracediff.ingest.model.unread import shortened, unread_devices
-from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
-from tracediff.profile.placement.captures import CODE as CAPTURE_CODE
-from tracediff.profile.placement.captures import KERNELS, UNMATCHED
+from tracediff.profile.placement.captures import CODE as CAPTURE_CODE, KERNELS, UNMATCHED
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.runtimes import is_graph_launch, version_of
+from tracediff.structs import FrozenStruct, Pair
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
 REFUSING = ("one-side-no-gpu", "nothing-shared")
@@ -91,7 +89,7 @@ WITH_VALUES = (
 )
 
 
-class Reason(Frozen):
+class Reason(FrozenStruct):
     """One difference between the sides that may make the comparison misleading."""
 
     code: str
@@ -133,7 +131,7 @@ class Reason(Frozen):
         return (words + (changed if len(changed) <= bounds.SHORT_VALUES else "")).lstrip()
 
 
-class Comparability(Frozen):
+class Comparability(FrozenStruct):
     """Whether the sides are comparable, and the cautions."""
 
     reasons: tuple[Reason, ...]
@@ -365,7 +363,7 @@ def _truncated(side: TraceSet) -> str:
     return "yes" if counted(side.notes, "truncated") else ""
 
 
-class OtherResult(Frozen):
+class OtherResult(FrozenStruct):
     """What both sides computed otherwise: ``norm of the gradients 0.31 → none (first step)``."""
 
     what: str

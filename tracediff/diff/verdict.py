@@ -8,7 +8,7 @@ from statistics import median
 from typing import Annotated
 
 from msgspec import Meta
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import StepAverage
@@ -16,16 +16,15 @@ from tracediff.diff.accounts import StepTime
 from tracediff.diff.statistics.runs import Estimate, detectable, estimate, interval_us, within_runs
 from tracediff.errors import TracediffError
 from tracediff.formatting import PERCENT, joined, number, percent, plural
-from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Manifest
-from tracediff.pair import Pair
+from tracediff.structs import FrozenStruct, Pair
 
 RESULTS = "faster", "slower", "same", "inconclusive", "untested", "refused"
 STEP, WHOLE_FILE, BY_MEDIAN = "per step", "over the whole file", " by the median"
 """What times are of, in the verdict's sentence."""
 
 
-class Judging(Frozen):
+class Judging(FrozenStruct):
     """The settings of the significance tests.
 
     Attributes:
@@ -55,7 +54,7 @@ Result = Annotated[str, Meta(extra_json_schema={"enum": list(RESULTS)})]
 PValue = Annotated[float | None, Meta(description="p-value of the change; null where untested")]
 
 
-class DiffVerdict(Frozen, kw_only=True):
+class DiffVerdict(FrozenStruct, kw_only=True):
     """How the step time differs, and whether the difference is significant."""
 
     result: Result
@@ -230,8 +229,7 @@ def interval_per_item(verdict: DiffVerdict, items: float) -> tuple[float, float]
 
 def refused(verdict: Verdict, labels: tuple[str, str]) -> Verdict:
     """``verdict`` of two sets that the preflight refused to compare: their times, and nothing that compares them."""
-    return replace(
-        verdict,
+    return verdict.replace(
         result="refused",
         difference=f"{labels[0]} and {labels[1]} cannot be compared",
         conclusion="",
@@ -343,7 +341,7 @@ def of_no_steady_state(verdict: Verdict, label: str) -> Verdict:
     if verdict.result not in ("faster", "slower"):
         return verdict
     difference = stated("inconclusive", label, verdict.difference.removeprefix(f"{label} takes "))
-    return replace(verdict, result="inconclusive", difference=difference, conclusion="not in longer recordings")
+    return verdict.replace(result="inconclusive", difference=difference, conclusion="not in longer recordings")
 
 
 def stated(result: str, label: str, difference: str) -> str:
@@ -366,7 +364,7 @@ def change_text(change: float) -> str:
     return f"{percent(abs(change))} {'longer' if change > 0 else 'less time'}"
 
 
-class DiffUnprofiled(Frozen, kw_only=True):
+class DiffUnprofiled(FrozenStruct, kw_only=True):
     """The steps that the collector measured without the profiler, and the test of their change."""
 
     control_us: float
@@ -426,8 +424,7 @@ def judge_unprofiled(
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
     """``verdict`` with the sentence, the result and the p-value of ``unprofiled``."""
-    return replace(
-        verdict,
+    return verdict.replace(
         difference=stated(unprofiled.result, label, how_long(unprofiled.change, f"{STEP} without the profiler")),
         conclusion=unprofiled.conclusion,
         result=unprofiled.result,

@@ -15,13 +15,12 @@ from tracediff.diff.groups import Group, WorkTime
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, joined, once, with_more
-from tracediff.frozen import Frozen
 from tracediff.ingest.model.names import LINE_OF_CODE
-from tracediff.pair import Amounts, Pair, Timed, side_sums, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 from tracediff.runtimes import call_role
+from tracediff.structs import Amounts, FrozenStruct, Pair, Timed, side_sums, total
 
 NUMBER = late(r"\[\d+\]|(?<=\w)_\d+(?=/|$)|\.\d+(?=[./]|$)")
 """What distinguishes instances: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""
@@ -93,7 +92,7 @@ class Sum(Amounts, kw_only=True):
     name: str
 
 
-class Modules(Frozen):
+class Modules(FrozenStruct):
     """How modules are summed.
 
     Attributes:
@@ -231,7 +230,7 @@ def sorted_sums(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 
-class WorkChange(Timed, Frozen, dict=True):
+class WorkChange(Timed, FrozenStruct, dict=True):
     """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
 
     Attributes:

@@ -22,7 +22,6 @@ from tracediff.explain.leaves import CALLS, COLUMNS, HOST, OPERATORS, OTHER_CALL
 from tracediff.explain.lines import Amount
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, times
-from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION
@@ -30,6 +29,7 @@ from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.operator_costs import ATTENTION, base_of, flop_work, has_flop
 from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 from tracediff.runtimes import MEMCPY
+from tracediff.structs import Pair
 
 T = TypeVar("T")
 Amounts = tuple[Sequence[float], str]

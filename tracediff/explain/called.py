@@ -24,8 +24,8 @@ from tracediff.explain.leaves import Leaves
 from tracediff.explain.programs import ClassCalls, Differing, in_place, listed, operator_calls
 from tracediff.explain.repeated import STEP, may_be_why, often, work_below
 from tracediff.formatting import with_more
-from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import callee_label
+from tracediff.structs import Pair
 
 CallsOfSides = Pair[dict[str, float]]
 """Of each side, the name of what is called → its time, or what else it is ranked by."""

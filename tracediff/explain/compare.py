@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import lcm
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
@@ -66,8 +65,8 @@ from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.programs import examples_of, in_place
 from tracediff.explain.reasons import LAYOUTS, OtherInputs, other_inputs
 from tracediff.formatting import joined, multiple, percent, plural
-from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
+from tracediff.structs import FrozenStruct, Pair
 
 REPLACEMENTS = {*HEAVY, "fused", OTHER}
 """Families of kernels that may do such work in another way."""
@@ -396,7 +395,7 @@ def _refused(comparison: Comparison) -> Comparison:
     )
 
 
-class Cell(Struct, frozen=True):
+class Cell(FrozenStruct):
     """One comparison of the matrix.
 
     Attributes:

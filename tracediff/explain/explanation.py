@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import chain
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree, Occurrence
@@ -57,14 +56,14 @@ from tracediff.explain.repeated import Repeated, repeated_of
 from tracediff.explain.tree import SINGLE, Node, build, is_near_one, name_singles
 from tracediff.explain.work_facts import facts_of
 from tracediff.formatting import ARROW, Unit
-from tracediff.pair import Pair
 from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import KERNEL, vendors_of
+from tracediff.structs import FrozenStruct, Pair
 
 
-class Cause(Struct, frozen=True, kw_only=True):
+class Cause(FrozenStruct, kw_only=True):
     """One line of the explanation. Times in µs per step.
 
     Attributes:
@@ -173,7 +172,7 @@ class Explanation:
         return self.root.change / 1000
 
 
-class LineSources(Struct, frozen=True, dict=True):
+class LineSources(FrozenStruct, dict=True):
     """What the words of the lines are read from.
 
     Attributes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import thresholds
@@ -16,8 +15,8 @@ from tracediff.explain.facts import Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, OTHER_CALLERS, QUEUE, SINGLES, START, Leaves
 from tracediff.explain.lines import Line, Lines, label_of
 from tracediff.explain.tree import Node, common
-from tracediff.pair import Pair
 from tracediff.profile.kernels.families import COMMUNICATION
+from tracediff.structs import FrozenStruct, Pair
 
 ALL = np.ones(2)
 """Of what is less, and of what is more."""
@@ -25,7 +24,7 @@ HOST_WORK = "op", "python", "annotated", "loading", "compiling"
 """Kinds of leaves in which the host works; calls of the driver may wait for the GPU as well."""
 
 
-class Remainder(Struct, frozen=True):
+class Remainder(FrozenStruct):
     """What of the change of a part of the critical path is in no line.
 
     Attributes:

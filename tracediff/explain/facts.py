@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
@@ -28,6 +27,7 @@ from tracediff.runtimes import (
     is_host_collective,
     is_release,
 )
+from tracediff.structs import FrozenStruct
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, UNKNOWN_WORK, OTHER_COUNTS = "as-often", "unknown-work", "other-counts"
@@ -50,7 +50,7 @@ UNSTEADY = "not in steady state"
 Sides = tuple[Side, Side]
 
 
-class Fact(Struct, frozen=True):
+class Fact(FrozenStruct):
     """Something that differs between the recordings, not within the step.
 
     Attributes:

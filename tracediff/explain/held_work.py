@@ -19,9 +19,9 @@ from tracediff.explain.called import function_of, is_own_name
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, in_modules, is_operator
 from tracediff.explain.repeated import OPTIMIZERS, Repeated
 from tracediff.formatting import ARROW
-from tracediff.pair import Pair, total
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
+from tracediff.structs import Pair, total
 
 OPERATOR = "::"
 """In the names of operators."""

@@ -23,12 +23,12 @@ from tracediff.diff.matching.items import FamilyOf, Item
 from tracediff.diff.ops import GPU_WORK
 from tracediff.diff.views import call_names, every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW, Unit, time_unit
-from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import CAPTURE, callee_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, match_name
 from tracediff.profile.placement.scopes import BACKWARD, PHASES
 from tracediff.runtimes import MEMCPY
+from tracediff.structs import FrozenStruct, Pair
 
 Step = str | int
 """One level of a chain: a label, or the index of a group of matched work, which is one instance of the label above."""
@@ -80,7 +80,7 @@ UNDIVIDED = {"loading": LOADING, "start": START, "unknown": NOT_RECORDED}
 """Kinds of leaves of the host that are one leaf each → its label."""
 
 
-class Single(Struct, frozen=True):
+class Single(FrozenStruct):
     """One event that dominates its leaf, or of code one stretch between calls.
 
     Attributes:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from math import log
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import Floats
@@ -42,9 +41,10 @@ from tracediff.formatting import ARROW, count, counts_of, multiple, percent, plu
 from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION, OTHER
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import is_communication, is_host_collective
+from tracediff.structs import FrozenStruct
 
 
-class Amount(Struct, frozen=True):
+class Amount(FrozenStruct):
     """How much more work the test side does."""
 
     ratio: float
@@ -66,7 +66,7 @@ IN_OTHERS = {
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED, OTHER_CALLERS)
 
 
-class Line(Struct, frozen=True):
+class Line(FrozenStruct):
     """One line: a node, and the labels around it."""
 
     trail: tuple[str, ...]
@@ -78,7 +78,7 @@ class Line(Struct, frozen=True):
         return (*self.trail, self.node.label)
 
 
-class Lines(Struct, frozen=True):
+class Lines(FrozenStruct):
     """What a tree is cut into: all of the step, each part once.
 
     Attributes:

@@ -13,10 +13,10 @@ from tracediff.explain.amounts import HEAVY, CallShares, flop_calls, nodes_aroun
 from tracediff.explain.reasons import PLACES
 from tracediff.explain.tree import is_near_one
 from tracediff.formatting import counts, times, with_more
-from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import COMPILER
 from tracediff.profile.kernels.families import family_of
 from tracediff.profile.placement.scopes import BACKWARD, BACKWARD_OP, OTHER, PHASES
+from tracediff.structs import Pair
 
 Place = tuple[str, ...]
 

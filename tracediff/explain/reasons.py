@@ -10,7 +10,7 @@ from itertools import chain, zip_longest
 from math import isclose, prod
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -29,15 +29,23 @@ from tracediff.explain.leaves import (
     largest_kernel,
 )
 from tracediff.explain.tree import REPLACED, Node
-from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, plural, with_digits
-from tracediff.formatting import count as counted
-from tracediff.formatting import number as number_text
-from tracediff.pair import Pair, total
+from tracediff.formatting import (
+    ARROW,
+    Unit,
+    count as counted,
+    counts,
+    counts_of,
+    number as number_text,
+    percents,
+    plural,
+    with_digits,
+)
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import SHORT_TYPES
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.placement.scopes import BACKWARD, OPTIMIZER, PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
+from tracediff.structs import FrozenStruct, Pair, total
 
 NO_TENSOR = ("Scalar", "ScalarList", "GenericList")
 """Types of inputs that are not tensors."""
@@ -48,14 +56,14 @@ TF32 = "tf32"
 MEMORY_KIND = late(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
 
 
-class CauseReason(Struct, frozen=True):
+class CauseReason(FrozenStruct):
     """What the data of a line says of why it changed."""
 
     code: Annotated[str, Meta(description="stable code (docs/facts-and-reasons.md)")]
     text: Annotated[str, Meta(description="the reason in a few words")]
 
 
-class NodeWork(Struct, frozen=True):
+class NodeWork(FrozenStruct):
     """The work below one node.
 
     Attributes:

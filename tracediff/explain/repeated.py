@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from math import isclose
 
-from msgspec import Struct
-
 from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import ANNOTATION
 from tracediff.aggregate.call_tree import CallTree, Trees
@@ -18,9 +16,9 @@ from tracediff.explain.lines import pace
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, in_modules, repeated_modules
 from tracediff.explain.tree import Node, is_near_one
 from tracediff.formatting import count, counts, plural, times
-from tracediff.pair import Pair
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
 from tracediff.runtimes import is_graph_launch
+from tracediff.structs import FrozenStruct, Pair
 
 OPTIMIZERS = "Optimizer.step#"
 """Before the names of steps of optimizers."""
@@ -28,7 +26,7 @@ STEP = ".step"
 """After the class of an optimizer, in the annotation of what it does."""
 
 
-class Repeated(Struct, frozen=True, kw_only=True):
+class Repeated(FrozenStruct, kw_only=True):
     """What is not called as often.
 
     Attributes:

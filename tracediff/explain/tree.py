@@ -33,8 +33,8 @@ from tracediff.explain.leaves import (
     Step,
 )
 from tracediff.formatting import ARROW, with_more
-from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
+from tracediff.structs import Pair
 
 LAUNCHED = ("threads", "GEMM tiles")
 """Units that do not determine how long a thread runs (K of a product, keys of attention)."""

@@ -87,7 +87,7 @@ from tracediff.explain.sizes import (
 )
 from tracediff.explain.tree import is_near_one
 from tracediff.formatting import change, count, counts, multiple, percent, plural, times
-from tracediff.pair import NONE, Pair, total
+from tracediff.structs import NONE, Pair, total
 
 
 def facts_of(

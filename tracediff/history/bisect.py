@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from msgspec import Struct
-
 from tracediff import bounds, thresholds
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
@@ -41,6 +39,7 @@ from tracediff.history.series import Point, Series
 from tracediff.process.group import run_group
 from tracediff.process.temporary import is_left, temporary_folder
 from tracediff.source.changed_code import changed_between
+from tracediff.structs import FrozenStruct
 
 
 def remove_left_worktrees(repository: Repository) -> None:
@@ -77,7 +76,7 @@ def _variant(out: Path) -> Path:
     return inside[0] if len(inside) == 1 else out
 
 
-class Bisected(Struct, frozen=True):
+class Bisected(FrozenStruct):
     """The result of a bisection.
 
     Attributes:
@@ -155,7 +154,7 @@ def _write(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-class Bisection(Struct, frozen=True):
+class Bisection(FrozenStruct):
     """One bisection.
 
     Attributes:

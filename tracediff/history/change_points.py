@@ -15,14 +15,14 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.statistics.runs import Estimate, estimate
+from tracediff.structs import FrozenStruct
 
 
-class Change(Struct, frozen=True):
+class Change(FrozenStruct):
     """A change of level.
 
     Attributes:
@@ -62,7 +62,7 @@ def find_changes(runs: Sequence[Sequence[float]]) -> tuple[list[Change], Noise |
         firsts.remove(worst.first)
 
 
-class CommitMeans(Struct, frozen=True):
+class CommitMeans(FrozenStruct):
     """float64[commits] each: the mean of the runs' logarithms, the number of runs, the sum of squares within."""
 
     means: Floats
@@ -80,7 +80,7 @@ class CommitMeans(Struct, frozen=True):
         )
 
 
-class Noise(Struct, frozen=True):
+class Noise(FrozenStruct):
     """What varies where no level changes.
 
     Attributes:

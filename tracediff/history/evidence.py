@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from datetime import date
 from statistics import median
 
-from msgspec import Struct
-
 from tracediff import thresholds
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
@@ -21,6 +19,7 @@ from tracediff.explain.compare import compare_sets
 from tracediff.formatting import counts, percent, plural, signed_percent
 from tracediff.history.series import pooled
 from tracediff.history.store import medians_us
+from tracediff.structs import FrozenStruct
 
 COUNTED = ("cpu_op", *GPU_WORK)
 """Categories of operators and GPU events: how often the host polls is not a count of work."""
@@ -29,7 +28,7 @@ Round = tuple[TraceSet, ...]
 """One set of each of several commits, recorded after each other."""
 
 
-class Criterion(Struct, frozen=True):
+class Criterion(FrozenStruct):
     """What makes a commit bad.
 
     Attributes:
@@ -46,14 +45,14 @@ class Criterion(Struct, frozen=True):
         return check(compare_sets(control, test, force=True), settings, date.today())
 
 
-class Decision(Struct, frozen=True):
+class Decision(FrozenStruct):
     """What was decided of one commit, good, bad, skipped or inconclusive, and why in words."""
 
     result: str
     why: str
 
 
-class Difference(Struct, frozen=True):
+class Difference(FrozenStruct):
     """How two commits differ that were recorded beside each other.
 
     Attributes:
@@ -174,17 +173,17 @@ def sides(rounds: Sequence[Round]) -> list[TraceSet]:
 
 def quiet(rounds: Sequence[Round]) -> list[Round]:
     """The rounds in which no run was disturbed by other processes, as far as the collector measured it."""
-    return [sets for sets in rounds if not any(map(_is_disturbed, sets))]
+    return [
+        sets
+        for sets in rounds
+        if not any(run.contended for traces in sets if traces.manifest for run in traces.manifest.runs)
+    ]
 
 
 def disturbed_text(rounds: Sequence[Round]) -> str:
     """How many rounds were disturbed."""
     disturbed = len(rounds) - len(quiet(rounds))
     return f"the machine is contended: other processes disturbed {disturbed} of {plural(len(rounds), 'round')}"
-
-
-def _is_disturbed(traces: TraceSet) -> bool:
-    return any(run.contended for run in traces.manifest.runs) if traces.manifest else False
 
 
 def _share(comparison: Comparison, changed: Sequence[Op]) -> float:

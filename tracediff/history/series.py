@@ -11,7 +11,6 @@ from functools import cached_property
 from itertools import accumulate
 from statistics import median
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
@@ -28,9 +27,10 @@ from tracediff.git import Repository
 from tracediff.history.change_points import Change, Noise, find_changes
 from tracediff.history.store import medians_us
 from tracediff.source.changed_code import changed_between
+from tracediff.structs import FrozenStruct
 
 
-class Point(Struct, frozen=True):
+class Point(FrozenStruct):
     """One commit; times in µs per step.
 
     Attributes:
@@ -69,7 +69,7 @@ class Point(Struct, frozen=True):
         return math.exp(sum(self.logs) / len(self.runs_us))
 
 
-class Series(Struct, frozen=True, dict=True):
+class Series(FrozenStruct, dict=True):
     """The commits of one machine and configuration in order.
 
     Attributes:
@@ -192,7 +192,7 @@ def _point(recorded: Recorded, entries: list[TraceSet], subject: str) -> Point:
     )
 
 
-class ExplainedChange(Struct, frozen=True):
+class ExplainedChange(FrozenStruct):
     """One change.
 
     Attributes:

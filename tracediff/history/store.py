@@ -149,9 +149,9 @@ def read(where: str) -> tuple[list[TraceSet], list[str]]:
         try:
             traces = read_snapshot(file)
             if traces.recorded is None:
-                raise TracediffError(str(file), "a snapshot without a commit", "add it with `tracediff history add`")
+                raise TracediffError(file, "a snapshot without a commit", "add it with `tracediff history add`")
             if not all(medians_us(traces)):
-                raise TracediffError(str(file), "a run whose steps take no time", "record it again")
+                raise TracediffError(file, "a run whose steps take no time", "record it again")
             entries.append(traces)
         except TracediffError as error:
             unread.append(str(error))

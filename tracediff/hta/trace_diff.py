@@ -14,13 +14,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from functools import partial
 from itertools import chain
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.aggregate.assemble import arrange
@@ -202,7 +200,13 @@ class TraceDiff:
         selections = ((control_rank, control_iteration), (test_rank, test_iteration))
         occurrences = [side.occurrences(*where, device_type) for side, where in zip(sides, selections, strict=True)]
         steps = [{name for name in frame["name"] if STEP.match(name)} for frame in occurrences]
-        display_name = partial(_display_name, short=use_short_name, folds_steps=steps[0] != steps[1])
+
+        def display_name(name: str) -> str:
+            """The name under which ``name`` is compared; steps are one row where the two sides have others."""
+            if steps[0] != steps[1] and STEP.match(name):
+                return STEPS_FOLDED
+            return short_name(name) if use_short_name else name
+
         index = "short_name" if use_short_name else "name"
         totals = [
             frame.assign(**{index: frame["name"].map(display_name)}).groupby(index)[["counts", "total_ns"]].sum()
@@ -321,7 +325,7 @@ def _trace_set(traces: Any) -> TraceSet:
     loaded = load_sets([list(files.values())])[0]
     profiles = {p.origin.file.path: p for p in loaded.profiles}
     ranked = [
-        replace(profiles[path], origin=replace(profiles[path].origin, rank=int(rank))) for rank, path in files.items()
+        profiles[path].replace(origin=profiles[path].origin.replace(rank=int(rank))) for rank, path in files.items()
     ]
     return arrange(loaded.label, ranked, Selection())
 
@@ -331,7 +335,7 @@ def _device(device: Any) -> DeviceType:
         return DeviceType[device.name]
     except (AttributeError, KeyError):
         raise BadArgument(
-            str(device), "not a device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
+            device, "not a device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
         ) from None
 
 
@@ -356,13 +360,6 @@ def _are_on_device(device: DeviceType, category: Int64) -> Bools:
     """
     counts: Bools = category != cat.GPU_ANNOTATION
     return counts if device == DeviceType.ALL else counts & (np.isin(category, cat.GPU) == (device == DeviceType.GPU))
-
-
-def _display_name(name: str, short: bool, folds_steps: bool) -> str:
-    """The name under which ``name`` is compared; steps are one row where the two sides have others."""
-    if folds_steps and STEP.match(name):
-        return STEPS_FOLDED
-    return short_name(name) if short else name
 
 
 def _frame(sides: Sequence[LabeledTrace], totals: Sequence[pd.DataFrame]) -> pd.DataFrame:

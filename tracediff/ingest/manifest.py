@@ -7,10 +7,9 @@ from statistics import median
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import field
 
-from tracediff.frozen import Frozen
 from tracediff.ingest.files.documents import read_json
+from tracediff.structs import FrozenStruct
 
 REMEDY = "give a folder that `tracediff collect -o` wrote, or collect again with this version"
 Scalar = str | int | float | bool | None
@@ -22,13 +21,13 @@ StepTime = Annotated[float, msgspec.Meta(ge=1e-3, le=1e15)]
 """In µs; a step takes time."""
 
 
-class Sample(Frozen):
+class Sample(FrozenStruct):
     """One step: its wall time in µs."""
 
     wall_us: StepTime
 
 
-class GraphBreak(Frozen):
+class GraphBreak(FrozenStruct):
     """One graph break, with its place and reason."""
 
     file: str
@@ -40,14 +39,14 @@ class GraphBreak(Frozen):
         return place + (self.reason.splitlines()[0] if self.reason else "")
 
 
-class CompileFacts(Frozen):
+class CompileFacts(FrozenStruct):
     """What torch.compile did in one run."""
 
     graph_count: Count
     graph_breaks: list[GraphBreak]
 
 
-class CompiledKernel(Frozen):
+class CompiledKernel(FrozenStruct):
     """One kernel that inductor made.
 
     Attributes:
@@ -63,7 +62,7 @@ class CompiledKernel(Frozen):
     lines: tuple[str, ...]
 
 
-class CompiledCall(Frozen):
+class CompiledCall(FrozenStruct):
     """A call that the code of a compiled graph makes: of an operator, or of a kernel.
 
     Attributes:
@@ -75,7 +74,7 @@ class CompiledCall(Frozen):
     lines: tuple[str, ...]
 
 
-class TorchLog(Frozen):
+class TorchLog(FrozenStruct):
     """What torch.compile did, by its log.
 
     Attributes:
@@ -91,14 +90,14 @@ class TorchLog(Frozen):
     calls: tuple[CompiledCall, ...] = ()
 
 
-class PeakMemory(Frozen):
+class PeakMemory(FrozenStruct):
     """Peak bytes on the host, and allocated on the device."""
 
     host: Bytes | None = None
     device: Bytes | None = None
 
 
-class Computed(Frozen):
+class Computed(FrozenStruct):
     """What a step computed: the norms of what it returned and of the gradients that it left.
 
     Attributes:
@@ -110,7 +109,7 @@ class Computed(Frozen):
     finite: bool = True
 
 
-class Results(Frozen):
+class Results(FrozenStruct):
     """What the first and the fourth step computed.
 
     Attributes:
@@ -123,7 +122,7 @@ class Results(Frozen):
     later: Computed
 
 
-class RunFacts(Frozen, kw_only=True):
+class RunFacts(FrozenStruct, kw_only=True):
     """One run: seconds to build and to the end of the first step, its steps without the profiler. What is None or empty
     was not measured: a loop of the user's records traces and peak memory only.
 
@@ -138,13 +137,13 @@ class RunFacts(Frozen, kw_only=True):
     contended: bool = False
     build_s: Seconds | None = None
     first_step_s: Seconds | None = None
-    unprofiled_steps: list[Sample] = field(default_factory=list)
+    unprofiled_steps: list[Sample] = msgspec.field(default_factory=list)
     clocks_error: str | None = None
     compile: CompileFacts | None = None
     results: Results | None = None
 
 
-class Settings(Frozen, kw_only=True):
+class Settings(FrozenStruct, kw_only=True):
     """The settings of a collection, or of a recorded loop."""
 
     device: str
@@ -152,7 +151,7 @@ class Settings(Frozen, kw_only=True):
     detail: str
 
 
-class CompiledNode(Frozen):
+class CompiledNode(FrozenStruct):
     """One node of a compiled graph: its original op and module."""
 
     name: str
@@ -160,7 +159,7 @@ class CompiledNode(Frozen):
     module: str
 
 
-class CompiledGraph(Frozen):
+class CompiledGraph(FrozenStruct):
     """One graph that inductor compiled.
 
     Attributes:
@@ -170,12 +169,12 @@ class CompiledGraph(Frozen):
     """
 
     nodes: list[CompiledNode]
-    kernels: dict[str, list[str]] = field(default_factory=dict)
+    kernels: dict[str, list[str]] = msgspec.field(default_factory=dict)
     id: int | None = None
     phase: str = "forward"
 
 
-class Manifest(Frozen):
+class Manifest(FrozenStruct):
     """One variant of a collection.
 
     Attributes:
@@ -197,11 +196,11 @@ class Manifest(Frozen):
     size: str | None = None
     git_commit: str | None = None
     world_size: Count = 1
-    modules: dict[str, str] = field(default_factory=dict)
-    provenance: list[CompiledGraph] = field(default_factory=list)
+    modules: dict[str, str] = msgspec.field(default_factory=dict)
+    provenance: list[CompiledGraph] = msgspec.field(default_factory=list)
     items: Count | None = None
-    lost_format: dict[str, Count] = field(default_factory=dict)
-    fx_nodes: dict[str, str] = field(default_factory=dict)
+    lost_format: dict[str, Count] = msgspec.field(default_factory=dict)
+    fx_nodes: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def run_medians_us(self) -> list[float]:
@@ -214,7 +213,7 @@ class Manifest(Frozen):
         return median(self.run_medians_us) if self.run_medians_us else None
 
 
-class Collected(Frozen):
+class Collected(FrozenStruct):
     """One variant of a collection: its folder in that of the collection, or why it failed."""
 
     variant: str
@@ -222,7 +221,7 @@ class Collected(Frozen):
     failed: str | None = None
 
 
-class CollectionFacts(Frozen):
+class CollectionFacts(FrozenStruct):
     """A whole collection, its variants in order."""
 
     schema: Literal["tracediff.collection/1"]

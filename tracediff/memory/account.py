@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from tracediff import bounds
 from tracediff.arrays import group_by
 from tracediff.ingest.files.source import TraceFile
@@ -32,7 +30,7 @@ from tracediff.memory.lifetimes import (
     summed,
 )
 from tracediff.memory.snapshot import ALLOC, FREE, NO_SITE, OUT_OF_MEMORY, CallSite, Recording, read_snapshot
-from tracediff.pair import Pair
+from tracediff.structs import FrozenStruct, Pair, side_sums
 
 ROUNDING = "rounding"
 """Origin of the bytes that the allocator adds to the blocks at the dump."""
@@ -94,7 +92,7 @@ class Held(NamedTuple):
 NOTHING = Held(0, 0)
 
 
-class Account(Struct, frozen=True, kw_only=True):
+class Account(FrozenStruct, kw_only=True):
     """One device of a snapshot; all amounts in bytes.
 
     Attributes:
@@ -148,7 +146,7 @@ class Account(Struct, frozen=True, kw_only=True):
         return sum(amount.size for holder, amount in self.holders.items() if holder.is_unknown)
 
 
-class SnapshotAccount(Struct, frozen=True):
+class SnapshotAccount(FrozenStruct):
     """One snapshot: its name and the account of each device, by number."""
 
     name: str
@@ -237,15 +235,11 @@ NEW, GONE, GREW, SHRANK, SAME = "new", "gone", "grew", "shrank", "same"
 
 
 class HolderChange(NamedTuple):
-    """What one group of holders has at the peak of control and of test."""
+    """What one group of holders has at the peak of control and of test: bytes, and the number of blocks."""
 
     name: str
-    held: Pair[Held]
-
-    @property
-    def size(self) -> Pair[int]:
-        """Bytes."""
-        return self.held.map(lambda holding: holding.size)
+    size: Pair[int]
+    blocks: Pair[int]
 
     @property
     def change(self) -> int:
@@ -255,12 +249,13 @@ class HolderChange(NamedTuple):
     @property
     def status(self) -> str:
         """NEW, GONE, GREW, SHRANK or SAME."""
-        if NOTHING in self.held:
-            return NEW if self.held.control == NOTHING else GONE
+        control, test = zip(self.size, self.blocks, strict=True)
+        if NOTHING in (control, test):
+            return NEW if control == NOTHING else GONE
         return GREW if self.change > 0 else SHRANK if self.change < 0 else SAME
 
 
-class DeviceAccounts(Struct, frozen=True):
+class DeviceAccounts(FrozenStruct):
     """One device of one snapshot, or of control and test; a side that does not use it is None, but not both."""
 
     accounts: tuple[Account | None, ...]
@@ -274,11 +269,13 @@ class DeviceAccounts(Struct, frozen=True):
         """The holders of two snapshots grouped by ``view``, the largest change first; their changes add up to that of
         the peak.
         """
-        control, test = (grouped(side, view) if side else {} for side in self.accounts)
-        changes = [
-            HolderChange(name, Pair(control.get(name, NOTHING), test.get(name, NOTHING)))
-            for name in {**control, **test}
-        ]
+        sums = side_sums(
+            (getattr(holder, view), side, amount)
+            for side, account in enumerate(self.accounts)
+            if account
+            for holder, amount in account.holders.items()
+        )
+        changes = [HolderChange(name, size, blocks) for name, (size, blocks) in sums.items()]
         return sorted(changes, key=lambda row: (-abs(row.change), -max(row.size), row.name))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import add
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from tracediff.memory.snapshot import (
     EXPANDABLE,
@@ -23,6 +23,7 @@ from tracediff.memory.snapshot import (
     MemoryEvent,
     Recording,
 )
+from tracediff.structs import FrozenStruct
 
 Key = TypeVar("Key")
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -97,7 +98,7 @@ FREED_SINCE = "freed since"
 """Type of a segment of which only the free was recorded."""
 
 
-class MemorySegment(Struct, frozen=True):
+class MemorySegment(FrozenStruct):
     """One segment at the peak; all expandable segments are one."""
 
     type: Annotated[str, Meta(extra_json_schema={"enum": ["small", "large", EXPANDABLE, FREED_SINCE, "unknown"]})]

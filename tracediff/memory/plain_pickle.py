@@ -78,7 +78,8 @@ def load_plain(data: bytes, subject: str) -> Any:
     except MemoryError:
         raise TracediffError(subject, "does not fit into memory", "record fewer events (max_entries)") from None
     except Exception:  # instructions in an order that makes no sense: IndexError, TypeError, AttributeError, …
-        raise _damaged(subject) from None
+        reason = "is damaged: its instructions make no object"
+        raise TracediffError(subject, reason, "copy or record it again") from None
 
 
 def _check(data: bytes, subject: str) -> None:
@@ -120,7 +121,3 @@ def _refused(code: int, subject: str, *, is_cut: bool) -> TracediffError:
 
 def _cut(subject: str) -> TracediffError:
     return TracediffError(subject, "is cut off", "copy or record it again")
-
-
-def _damaged(subject: str) -> TracediffError:
-    return TracediffError(subject, "is damaged: its instructions make no object", "copy or record it again")

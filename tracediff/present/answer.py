@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
@@ -31,6 +31,7 @@ from tracediff.present.limits import CERTAIN, limits_sentence
 from tracediff.present.path import BOTH, unit_of
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, spread
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:  # source imports git
     from tracediff.source.changed_code import ChangedCode, Touching
@@ -40,7 +41,7 @@ OF_FACTS = ("operators", "workload")
 """Cautions that may be facts of the explanation, of the same values."""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class Answer(FrozenStruct, kw_only=True):
     """The answer in sentences; parts that do not apply are empty."""
 
     verdict: Annotated[str, Meta(description="how the step differs, and whether that is significant")]

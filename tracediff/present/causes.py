@@ -13,7 +13,6 @@ from tracediff.explain.facts import SAME_CALLS, UNIFORM
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START, WAITING
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, joined, percents
-from tracediff.pair import Pair
 from tracediff.present.explanation_lines import (
     DECISIVE,
     UNCLEAR,
@@ -37,6 +36,7 @@ from tracediff.present.path import (
 )
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.setting import overlap, spans_us
+from tracediff.structs import Pair
 
 BECAUSE, OFFSET, LARGEST, ALL_ELSE = "{}because of", "offset {}by", "largest changes:", "all else"
 OF_WHICH = "of which "

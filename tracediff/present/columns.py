@@ -11,8 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec import Meta
 
 from tracediff import bounds
 from tracediff.diff.comparison import OPERATOR, Comparison
@@ -21,10 +20,10 @@ from tracediff.diff.matching.items import LEVELS, Item
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.views import WorkChange
-from tracediff.pair import NONE, SIDES, Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated, table_name
 from tracediff.runtimes import DEVICE_CATEGORIES
+from tracediff.structs import NONE, SIDES, FrozenStruct, Pair
 
 if TYPE_CHECKING:  # comparisons need no analysis of one set
     from tracediff.analysis import Analysis
@@ -40,7 +39,7 @@ Value = Callable[[Any, Any], Any]
 """(comparison or analysis, row) → the value of a column."""
 
 
-class RowColumn(Struct, frozen=True, dict=True):
+class RowColumn(FrozenStruct, dict=True):
     """One column.
 
     Attributes:
@@ -90,7 +89,7 @@ class RowColumn(Struct, frozen=True, dict=True):
         return "delta" in self.name
 
 
-class RowSchema(Struct, frozen=True, dict=True):
+class RowSchema(FrozenStruct, dict=True):
     """The columns of one kind of row.
 
     Attributes: columns: in order. name, about: of the object in JSON documents.
@@ -193,14 +192,14 @@ STATES = RowSchema(
     (
         RowColumn("name", "state of the step account (docs/concepts.md)"),
         *NUMBERS[2:],
-        *(replace(column, outputs=(JSON, FRAME)) for column in SIGNIFICANCE),
+        *(column.replace(outputs=(JSON, FRAME)) for column in SIGNIFICANCE),
     ),
     "StateRow",
     "One state of the step; the states add up to the step.",
 )
 FAMILIES = RowSchema(
     (
-        replace(FAMILY, name="name"),
+        FAMILY.replace(name="name"),
         *both_sides("*_us", "mean over runs of the median over steps, µs per step", lambda _, family, k: family.us[k]),
         *SIGNIFICANCE,
         RELATIVE,
@@ -340,11 +339,11 @@ def _first(comparison: Comparison, row: MemberOf) -> First:
 MEMBERS = RowSchema(
     (
         RowColumn("side", "control or test", outputs=(CSV,)),
-        replace(NAME, value=lambda _, row: display_name(row.member.name)),
-        replace(RAW_NAME, value="member.name"),
+        NAME.replace(value=lambda _, row: display_name(row.member.name)),
+        RAW_NAME.replace(value="member.name"),
         RowColumn("op", "operator that launched it; null if none did", "member.op", type=str | None),
-        replace(FAMILY, value="member.family"),
-        replace(COUNTED, value="member.count"),
+        FAMILY.replace(value="member.family"),
+        COUNTED.replace(value="member.count"),
         RowColumn("us", PER_STEP, "member.ns"),
         RowColumn(
             "first",
@@ -403,7 +402,7 @@ GROUPS = RowSchema(
         FAMILY,
         RowColumn("module", MODULE, type=str | None),
         PHASE,
-        replace(LINES, value="lines", type=tuple[str, ...], outputs=(JSON,)),
+        LINES.replace(value="lines", type=tuple[str, ...], outputs=(JSON,)),
         LINES,
         *both_sides(
             *MEMBERS_OF,
@@ -418,7 +417,7 @@ GROUPS = RowSchema(
             type=float | None,
             outputs=(JSON,),
         ),
-        *(replace(column, outputs=(CSV, FRAME)) for column in NUMBERS[:-1]),
+        *(column.replace(outputs=(CSV, FRAME)) for column in NUMBERS[:-1]),
         NUMBERS[-1],
         *PARTS,
     ),
@@ -451,7 +450,7 @@ FUSIONS = RowSchema(
 
 def _merged(column: RowColumn, *outputs: str) -> RowColumn:
     """A column of groups, of a change's groups as one."""
-    return replace(column, value=lambda comparison, change: column.of(comparison, change.group), outputs=outputs)
+    return column.replace(value=lambda comparison, change: column.of(comparison, change.group), outputs=outputs)
 
 
 def _largest_members(comparison: Comparison, change: WorkChange, k: int) -> list[list[Any]]:
@@ -460,8 +459,7 @@ def _largest_members(comparison: Comparison, change: WorkChange, k: int) -> list
 
 CHANGES = RowSchema(
     (
-        replace(
-            NAME,
+        NAME.replace(
             help="operator that launched it, or its kernels",
             value=lambda _, change: change.operator or change.kernels,
             width=230,
@@ -475,7 +473,7 @@ CHANGES = RowSchema(
             head="kernels",
             width=200,
         ),
-        replace(_merged(LEVEL, *SCREENS), hidden=SCREENS),
+        _merged(LEVEL, *SCREENS).replace(hidden=SCREENS),
         _merged(FAMILY, *SCREENS),
         RowColumn(
             "operator", "operator that launched it", lambda _, change: change.operator or None, outputs=(FRAME, PAGE)
@@ -492,7 +490,7 @@ CHANGES = RowSchema(
         *both_sides(*KERNELS, lambda _, change, k: [*change.short_names[k]], outputs=(FRAME,)),
         _merged(PHASE, *SCREENS),
         _merged(LINES, PAGE),
-        replace(INSTANCES, value=lambda _, change: len(change.groups)),
+        INSTANCES.replace(value=lambda _, change: len(change.groups)),
         *NUMBERS,
         *(_merged(column, PAGE) for column in PARTS),
         *both_sides(*MEMBERS_OF, _largest_members, type=list, outputs=(PAGE,)),

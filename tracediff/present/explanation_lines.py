@@ -6,9 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import log
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import OPERATOR
 from tracediff.explain.explanation import Cause, Explanation
@@ -32,9 +29,9 @@ from tracediff.explain.leaves import (
 from tracediff.explain.lines import OTHERS, UNKNOWN
 from tracediff.explain.tree import REPLACED, SINGLE
 from tracediff.formatting import ARROW, Unit, joined, plural
-from tracediff.pair import Pair
 from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, read_path, together
 from tracediff.present.plain_text import shortened_pairs
+from tracediff.structs import FrozenStruct, Pair
 
 CLOSED = "0 ns unexplained"
 EFFECT = "what runs beside other work has no effect"
@@ -59,7 +56,7 @@ IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
 
 
-class ExplanationLine(Struct, frozen=True, kw_only=True):
+class ExplanationLine(FrozenStruct, kw_only=True):
     """One line.
 
     Attributes:
@@ -88,7 +85,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
         return direction(self.delta_us)
 
 
-class ExplanationTable(Struct, frozen=True, kw_only=True):
+class ExplanationTable(FrozenStruct, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:
@@ -155,11 +152,11 @@ def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> Ex
     """A part of the path with its lines, or its only one."""
     name, times = path.name_of(part), part.times
     if len(inner) > 1:
-        lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
-        return replace(_of_times(name, times), inner=lines)
+        lines = tuple(line.replace(label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
+        return _of_times(name, times).replace(inner=lines)
     (only,) = inner or [_of_times(name, times)]
     is_all_of_it = only.label.removesuffix(" time") in (part.label, CODE) or only.label.endswith(REST)
-    return replace(only, label=name if is_all_of_it else f"{name}: {only.label.removesuffix(ON_THE_HOST)}")
+    return only.replace(label=name if is_all_of_it else f"{name}: {only.label.removesuffix(ON_THE_HOST)}")
 
 
 def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:
@@ -228,7 +225,7 @@ def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
         for line in some:
             end = begin + line.delta_us
             bar = (min(begin, end) - min(ends)) / width, abs(end - begin) / width
-            yield replace(line, short=next(short), bar=bar, inner=tuple(placed(line.inner, begin)))
+            yield line.replace(short=next(short), bar=bar, inner=tuple(placed(line.inner, begin)))
             begin = end
 
     width = max(ends) - min(ends) or 1.0
@@ -294,7 +291,7 @@ def sentence(text: str) -> str:
 
 def _of_cause(row: WhyRow) -> ExplanationLine:
     table, find = _place(row.cause)
-    return replace(_of_times(row.cause.label, row.times, because(row.cause)), table=table, find=find)
+    return _of_times(row.cause.label, row.times, because(row.cause)).replace(table=table, find=find)
 
 
 def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:

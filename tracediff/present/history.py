@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from msgspec import Struct
-
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import change_text
@@ -26,13 +24,14 @@ from tracediff.history.series import ExplainedChange, Series
 from tracediff.present.answer import changed_code_sentence
 from tracediff.present.explanation_lines import because
 from tracediff.present.plain_text import Table
+from tracediff.structs import FrozenStruct
 
 BY = ("step", "family", "memory")
 """What a table of commits shows."""
 TITLES = {"step": "Step time by commit", "family": "Families by commit", "memory": "Peak memory by commit"}
 
 
-class ChangeText(Struct, frozen=True):
+class ChangeText(FrozenStruct):
     """One change point.
 
     Attributes:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from tracediff import thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import is_hidden
 from tracediff.explain.leaves import GPU, HOST
 from tracediff.formatting import once, percent_number, with_decimals_of, with_digits
-from tracediff.pair import Pair
 from tracediff.present.path import path_us, read_path, unit_of
+from tracediff.structs import FrozenStruct, Pair
 
 
-class Limit(Struct, frozen=True, kw_only=True):
+class Limit(FrozenStruct, kw_only=True):
     """What a side waits for; parts of the step, 0 to 1.
 
     Attributes:

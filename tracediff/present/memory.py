@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
 from tracediff.formatting import byte_unit, count, counts, once, part, percent, plural, signed_size, size, sizes
 from tracediff.memory.account import (
     CALL_SITE,
@@ -22,12 +20,12 @@ from tracediff.memory.account import (
     size_classes,
 )
 from tracediff.memory.lifetimes import NO_USE, SegmentGroup, Use, grouped_segments
-from tracediff.pair import Pair
 from tracediff.present.plain_text import Table
 from tracediff.present.tables import ColumnFormat, byte_format
+from tracediff.structs import FrozenStruct, total
 
 
-class DeviceText(Struct, frozen=True):
+class DeviceText(FrozenStruct):
     """One device: its title, the answer in a sentence, notes, tables."""
 
     title: str
@@ -36,7 +34,7 @@ class DeviceText(Struct, frozen=True):
     tables: list[Table]
 
 
-class MemoryText(Struct, frozen=True):
+class MemoryText(FrozenStruct):
     """One snapshot or two: the title and the sections of the devices."""
 
     title: str
@@ -135,7 +133,7 @@ def _change_table(device: DeviceAccounts, view: str, top: int) -> Table:
                 *row.size.map(columns.text),
                 columns.change(row.change),
                 row.status if row.status in ("new", "gone") else "",
-                _both_blocks(row),
+                counts(*row.blocks) if any(row.blocks) else "",
             )
             for row in rows
         ),
@@ -144,17 +142,11 @@ def _change_table(device: DeviceAccounts, view: str, top: int) -> Table:
 
 
 def _sum(name: str, rows: Sequence[HolderChange]) -> HolderChange:
-    sides = Pair([row.held.control for row in rows], [row.held.test for row in rows])
-    return HolderChange(name, sides.map(lambda side: Held(sum(a.size for a in side), sum(a.blocks for a in side))))
+    return HolderChange(name, total(row.size for row in rows), total(row.blocks for row in rows))
 
 
 def _others(others: Sequence[object], view: str) -> str:
     return plural(len(others), f"other {TITLES[view]}")
-
-
-def _both_blocks(row: HolderChange) -> str:
-    blocks = row.held.map(lambda holding: holding.blocks)
-    return counts(*blocks) if any(blocks) else ""
 
 
 def _blocks(blocks: int) -> str:

@@ -36,8 +36,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
-from tracediff.formatting import ARROW
-from tracediff.formatting import count as counted
+from tracediff.formatting import ARROW, count as counted
 from tracediff.present.causes import by_chance, by_options
 from tracediff.present.explanation_lines import is_unclear
 from tracediff.present.limits import CERTAIN

@@ -6,15 +6,12 @@ from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import sub
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, OPERATORS
 from tracediff.formatting import ARROW, Unit, closing, joined, time_unit, with_digits
-from tracediff.pair import Pair, total
+from tracediff.structs import FrozenStruct, Pair, total
 
 IN_ALL = "in all "
 """Before what work takes, on the critical path or not."""
@@ -23,7 +20,7 @@ BOTH = ", both "
 """After the parts of the path that change together."""
 
 
-class Times(Struct, frozen=True):
+class Times(FrozenStruct):
     """The time of both sides as it is read, in µs.
 
     Attributes:
@@ -68,7 +65,7 @@ def together(times: Iterable[Times]) -> Times:
     return Times(total(one.path for one in both), total(one.every for one in both), exposure)
 
 
-class WhyRow(Struct, frozen=True):
+class WhyRow(FrozenStruct):
     """A cause with its times."""
 
     cause: Cause
@@ -80,7 +77,7 @@ class WhyRow(Struct, frozen=True):
         return self.cause.chain[0]
 
 
-class PathPart(Struct, frozen=True, kw_only=True):
+class PathPart(FrozenStruct, kw_only=True):
     """A part of the critical path.
 
     Attributes:
@@ -113,7 +110,7 @@ class PathPart(Struct, frozen=True, kw_only=True):
         return f"{self.label}{' time' if self.label == HOST else ''}"
 
 
-class StepPart(Struct, frozen=True):
+class StepPart(FrozenStruct):
     """A part of the step's change.
 
     Attributes:
@@ -137,7 +134,7 @@ def change_us(parts: Iterable[StepPart]) -> float:
     return sum(part.delta_us for part in parts)
 
 
-class ReadPath(Struct, frozen=True):
+class ReadPath(FrozenStruct):
     """The critical path of both sides.
 
     Attributes:
@@ -197,7 +194,7 @@ def read_path(explanation: Explanation) -> ReadPath:
         whole = _in_unit(unit, paths[label], explanation.root.children[label].total / 1000)
         parts[label] = PathPart(
             label=label,
-            times=replace(whole, exposure=together((rest, *(row.times for row in mine))).exposure),
+            times=whole.replace(exposure=together((rest, *(row.times for row in mine))).exposure),
             rows=mine,
             rest=rest,
             reach=remainder.reach,

@@ -6,15 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from math import ceil
 
-from msgspec import Struct
 from rich.text import Text
 
 from tracediff.explain.leaves import ON_THE_HOST
 from tracediff.formatting import ARROW, plural
 from tracediff.patterns import late
+from tracediff.structs import FrozenStruct
 
 
-class Table(Struct, frozen=True, kw_only=True):
+class Table(FrozenStruct, kw_only=True):
     """One table.
 
     Attributes:
@@ -157,7 +157,7 @@ ZERO = "│"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-class Bars(Struct, frozen=True):
+class Bars(FrozenStruct):
     """Bars on both sides of a line at zero: faster to its left, slower to its right.
 
     Attributes:

@@ -7,9 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import TypeVar
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from tracediff import bounds, thresholds
 from tracediff.diff.accounts import State
 from tracediff.diff.comparison import Comparison
@@ -31,15 +28,15 @@ from tracediff.formatting import (
     with_decimals_of,
     with_digits,
 )
-from tracediff.pair import Amounts, Pair, side_sums, total
 from tracediff.present.path import is_visible
 from tracediff.profile.events.step_states import state_label
+from tracediff.structs import Amounts, FrozenStruct, Pair, side_sums, total
 
 ONE_SIDED = "added or removed"
 T = TypeVar("T", Op, WorkChange)
 
 
-class ReportRow(Struct, frozen=True, kw_only=True):
+class ReportRow(FrozenStruct, kw_only=True):
     """One line of a table; times in µs per step, counts per step.
 
     Attributes:
@@ -67,7 +64,7 @@ class ReportRow(Struct, frozen=True, kw_only=True):
         return [counts(*self.count), *self.times(unit)]
 
 
-class Changes(Struct, frozen=True, kw_only=True):
+class Changes(FrozenStruct, kw_only=True):
     """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
 
     title: str
@@ -75,7 +72,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     more: int = 0
 
 
-class Sums(Changes, frozen=True, kw_only=True):
+class Sums(Changes, kw_only=True):
     """A table of rows that add up to `whole`, in one unit; ``counted`` is what their counts are of. Times are rounded
     to what is shown, so that columns add up and changes are differences as they are read.
     """
@@ -97,7 +94,7 @@ def _sums(title: str, rows: Sequence[ReportRow], whole: ReportRow, unit: Unit, c
 
 
 def _with_times(row: ReportRow, us: Pair[float]) -> ReportRow:
-    return replace(row, us=us, delta_us=us.delta)
+    return row.replace(us=us, delta_us=us.delta)
 
 
 SORTS: dict[str, Callable[[Op | WorkChange], float]] = {
@@ -208,7 +205,7 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     every = _sums(title, rows, whole, digits, "events" if has_gpu else "calls")
     last = _together(comparison, plural(len(others), "other"), [sums[k] for k in others])
     us = total(every.rows[k].us for k in others)
-    return replace(every, rows=[*(every.rows[k] for k in changed), *([_with_times(last, us)] if others else [])])
+    return every.replace(rows=[*(every.rows[k] for k in changed), *([_with_times(last, us)] if others else [])])
 
 
 def _by_family_if_clearer(comparison: Comparison) -> Sequence[Sum]:
@@ -286,7 +283,7 @@ def work_by(comparison: Comparison, view: str, top: int, modules: Modules = ALL_
     )
 
 
-class ChangedModule(Struct, frozen=True):
+class ChangedModule(FrozenStruct):
     """A module. Attributes: name: its path. how: ``regressed`` or ``saved``. times: its instances, and its own time."""
 
     name: str

@@ -9,9 +9,9 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import ARROW, common_unit, joined, once, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
-from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import common_start
 from tracediff.profile.kernels.match_names import is_generated
+from tracediff.structs import SIDES, Pair
 
 SEPARATORS = "_-./@ "
 """Where a name that begins like the other's may be cut."""

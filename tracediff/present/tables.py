@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from msgspec import Struct
-
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, time_unit
-from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import Table
 from tracediff.present.setting import side_names
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
+from tracediff.structs import SIDES, FrozenStruct, Pair
 
 
-class ColumnFormat(Struct, frozen=True):
+class ColumnFormat(FrozenStruct):
     """The format of a column: its unit's symbol, empty for counts and where each value has its own, and the text of a
     value per step (ns, bytes, flop or a count).
     """

@@ -126,7 +126,7 @@ class Processes(Generic[Item, Result]):
 
 def killed(item: object, remedy: str = KILLED_REMEDY) -> TracediffError:
     """The error of an item that no worker survived."""
-    return TracediffError(str(item[0] if isinstance(item, tuple) else item), KILLED, remedy)
+    return TracediffError(item[0] if isinstance(item, tuple) else item, KILLED, remedy)
 
 
 def _work(

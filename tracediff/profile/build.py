@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import Int64, busy_ns, concatenated, distinct, grouped, last_equal, marked, return_freed
@@ -109,7 +108,7 @@ def build_profile(
     from tracediff.profile.timeline import build_timeline  # which only pages show
 
     position = selection.typical(profile)
-    return replace(profile, timeline=PackedTimeline.of(position, build_timeline(context, position)))
+    return profile.replace(timeline=PackedTimeline.of(position, build_timeline(context, position)))
 
 
 def work_keys_of(context: Context) -> WorkKeys:
@@ -174,4 +173,4 @@ def _with_own_texts(context: Context) -> tuple[CallTable, list[str]]:
     columns = {name: getattr(table, name) for name in ("shapes", "types", "strides", "line")}
     codes = np.flatnonzero(marked(np.concatenate([*columns.values()]), len(texts) + 1)[:-1])  # the last is of no code
     moved = {name: last_equal(codes, column) for name, column in columns.items()}
-    return replace(table, **moved), [texts[c] for c in codes.tolist()]
+    return table.replace(**moved), [texts[c] for c in codes.tolist()]

@@ -16,7 +16,6 @@ from tracediff.charts import OF_SET
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.errors import printable
 from tracediff.formatting import PERCENT, count, percent, time_unit, with_digits
-from tracediff.frozen import Frozen
 from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.present.plain_text import Table
 from tracediff.present.sections import BY_TITLES, first_notes
@@ -26,12 +25,13 @@ from tracediff.profile.events.step_states import state_label
 from tracediff.report.escape import escaped
 from tracediff.report.table_terminal import INDENT, line, print_screen, remarks, to_rich
 from tracediff.report.to_markdown import joined, list_lines, section_lines
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Head(Frozen):
+class Head(FrozenStruct):
     """The lines above the tables: the set's name, its runs and steps, its step time, and a caution or nothing."""
 
     title: str

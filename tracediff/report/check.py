@@ -7,7 +7,6 @@ from typing import Annotated
 from xml.etree import ElementTree as xml
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -132,7 +131,7 @@ def _changes(gate: Gate) -> list[str]:
     """The five largest changes of matched work."""
     comparison = gate.comparison
     (table,) = sections.changes(comparison, "gpu", "change", bounds.COMMENT_CHANGES)
-    rows = [replace(row, name=cut(row.name)) for row in table.rows]
+    rows = [row.replace(name=cut(row.name)) for row in table.rows]
     return _folded(table.title, rows_table("name", rows)) if rows else []
 
 

@@ -20,12 +20,12 @@ from tracediff.explain.leaves import HOST, NOT_RECORDED, ON_THE_HOST, largest_ke
 from tracediff.explain.reasons import changed_input_of
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
-from tracediff.pair import Pair
 from tracediff.present.explanation_lines import UNCLEAR, because
 from tracediff.present.path import Times, cause_rows, exposures, is_visible, read_path, together, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import DEVICE_CATEGORIES
+from tracediff.structs import Pair
 
 WHY = {
     "exact": "work of the same names below the same call of {call}",

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from tracediff.errors import COMMAND
-from tracediff.pair import SIDES, Pair
+from tracediff.structs import SIDES, Pair
 from tracediff.write import encoded
 
 

@@ -158,7 +158,9 @@ def _holders(device: DeviceAccounts, view: str) -> list[MemoryHolder]:
     if account and not others:
         return [MemoryHolder(name, a.size, a.blocks, None, None, None, None) for name, a in holdings(account, view)]
     return [
-        MemoryHolder(row.name, *row.held.control, *row.held.test, delta_bytes=row.change, status=row.status)
+        MemoryHolder(
+            row.name, row.size.control, row.blocks.control, row.size.test, row.blocks.test, row.change, row.status
+        )
         for row in device.changes(view)
     ]
 

@@ -17,7 +17,6 @@ from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.arrays import MISSING, Int64, Spans, last_equal, mapped, stacked, tuples
 from tracediff.errors import TracediffError, printable
-from tracediff.frozen import Frozen
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -26,6 +25,7 @@ from tracediff.ingest.read import read_trace
 from tracediff.profile.placement.gpu_events import gpu_events
 from tracediff.profile.placement.nesting import lane_of
 from tracediff.profile.placement.steps import whole_file
+from tracediff.structs import FrozenStruct
 
 FOLDERS = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[/\\](?:[^/\\\s\"',;:()]+[/\\])+")
 """Of paths in arguments, such as the compiler's cache of a user."""
@@ -38,7 +38,7 @@ Key = tuple[bool, int, int]
 encoded = msgspec.json.Encoder().encode
 
 
-class Ids(Frozen):
+class Ids(FrozenStruct):
     """Numbers of processes, threads and arrows that are new in the file: Perfetto takes equal thread ids of two
     processes for one thread.
     """
@@ -48,7 +48,7 @@ class Ids(Frozen):
     arrow: Iterator[int] = field(default_factory=lambda: count(1))
 
 
-class StepEvents(Frozen):
+class StepEvents(FrozenStruct):
     """The events of one side.
 
     Attributes:
@@ -139,9 +139,7 @@ def _select_rows(trace: Trace, window: tuple[int, int]) -> tuple[Int64, int]:
     if len(without_python) > bounds.PERFETTO_EVENTS:
         limit = f"the limit of a merged trace ({bounds.PERFETTO_EVENTS:,})"
         reason = f"its step has {len(without_python):,} events, more than {limit}"
-        raise TracediffError(
-            str(trace.file), reason, "choose a shorter step with --step, or record fewer kinds of events"
-        )
+        raise TracediffError(trace.file, reason, "choose a shorter step with --step, or record fewer kinds of events")
     return without_python, len(rows) - len(without_python)
 
 

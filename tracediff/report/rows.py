@@ -10,8 +10,6 @@ from typing import Any
 from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
-from tracediff.frozen import Frozen
-from tracediff.pair import SIDES
 from tracediff.present.columns import (
     CSV,
     GROUPS,
@@ -30,9 +28,10 @@ from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.escape import csv_cell
 from tracediff.report.json_types import Row
 from tracediff.report.to_json import tables_of
+from tracediff.structs import SIDES, FrozenStruct
 
 
-class OutputTable(Frozen):
+class OutputTable(FrozenStruct):
     """A table. Attributes: columns: their names. values: of each row."""
 
     columns: tuple[str, ...]

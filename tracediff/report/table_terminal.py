@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import compress
 
-from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -15,11 +14,10 @@ from rich.text import Text
 from tracediff import bounds
 from tracediff.errors import log_line, printable
 from tracediff.formatting import Unit, time_unit
-from tracediff.frozen import Frozen
-from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.present.plain_text import BAR, Table, bars, cut_left, no_rows_shown, shortened, shortened_pairs
 from tracediff.present.sections import ReportRow, Sums
+from tracediff.structs import FrozenStruct, Pair
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
 """Characters: minimum of a name, gap between columns, indentation."""
@@ -27,7 +25,7 @@ WITHOUT_VALUE = ("", "–", "unknown")
 """Texts of a cell whose value is unknown."""
 
 
-class AsWide(Frozen):
+class AsWide(FrozenStruct):
     """What ``draw`` makes of the number of columns that there are."""
 
     draw: Callable[[int], Iterable[RenderableType]]
@@ -78,8 +76,7 @@ def fitted(table: Table, width: int) -> Iterator[RenderableType]:
 
 def _of_columns(table: Table, is_visible: Sequence[bool]) -> Table:
     """``table`` with those of its columns that are visible."""
-    return replace(
-        table,
+    return table.replace(
         heads=tuple(compress(table.heads, is_visible)),
         texts=sum(is_visible[: table.texts]),
         rows=tuple(tuple(compress(row, is_visible)) for row in table.rows),
@@ -117,7 +114,7 @@ KEPT = "\ue000"
 """In their place while lines are broken; no text has it that `printable` let through."""
 
 
-class Sentence(Frozen):
+class Sentence(FrozenStruct):
     """A text whose lines end beside amounts, not within them, and whose further lines are indented."""
 
     text: str

@@ -13,7 +13,6 @@ from tracediff.diff.groups import WorkTime
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import scale_of
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.pair import SIDES, Amounts, Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
 from tracediff.present.limits import limits_of
@@ -21,6 +20,7 @@ from tracediff.present.setting import spans_us
 from tracediff.present.tables import row_object, sides_of
 from tracediff.report import json_types
 from tracediff.report.json_text import both, filled, json_text
+from tracediff.structs import SIDES, Amounts, Pair
 
 Work = TypeVar("Work", bound=json_types.DiffWorkTime)
 

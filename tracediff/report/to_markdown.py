@@ -7,7 +7,6 @@ from tracediff import bounds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import ALL_MODULES, Modules
 from tracediff.formatting import Unit, time_unit
-from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import INNER, explanation_table
@@ -16,6 +15,7 @@ from tracediff.present.sections import ReportRow
 from tracediff.present.setting import heading, side_names
 from tracediff.present.tables import comparison_tables
 from tracediff.report.escape import escaped
+from tracediff.structs import SIDES, Pair
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts below the tables if images are requested."""

@@ -16,8 +16,6 @@ from tracediff.arrays import tuples
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import ARROW, plural
-from tracediff.frozen import Frozen
-from tracediff.pair import SIDES
 from tracediff.present.explanation_lines import INNER, explanation_table, sentence
 from tracediff.profile.events.step_states import state_label
 from tracediff.profile.model.profile import Timeline
@@ -37,13 +35,14 @@ from tracediff.report.perfetto_step import (
     thread_events,
     us,
 )
+from tracediff.structs import SIDES, FrozenStruct
 from tracediff.write import StrPath, write_bytes, write_text
 
 STATE_ROW = 0
 """The row of states in a timeline."""
 
 
-class MergedTrace(Frozen):
+class MergedTrace(FrozenStruct):
     """One trace of two steps.
 
     Attributes:

@@ -18,8 +18,6 @@ from tracediff.diff.views import ALL_MODULES, UNKNOWN, Modules
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
 from tracediff.formatting import ARROW, change, counts, time_unit
-from tracediff.frozen import Frozen
-from tracediff.pair import Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
@@ -40,6 +38,7 @@ from tracediff.report.table_terminal import (
     to_rich,
     work_rows,
 )
+from tracediff.structs import FrozenStruct, Pair
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
@@ -52,7 +51,7 @@ SHORT, SCREEN = 24, 30
 CLOSING = "0 ns unexplained"
 
 
-class Screen(Frozen, kw_only=True):
+class Screen(FrozenStruct, kw_only=True):
     """What a screen shows.
 
     Attributes:

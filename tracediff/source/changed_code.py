@@ -9,7 +9,6 @@ from typing import Annotated
 
 import numpy as np
 from msgspec import Meta, Struct, field
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import Floats
@@ -22,11 +21,12 @@ from tracediff.git import CHANGES, Repository
 from tracediff.profile.placement.scopes import CODE
 from tracediff.source.code import BODY, Code, Definition, reached
 from tracediff.source.revisions import ChangedFile, Lines, Revisions
+from tracediff.structs import FrozenStruct
 
 Part = Annotated[float, Meta(ge=0, le=1)]
 
 
-class Touching(Struct, frozen=True, kw_only=True):
+class Touching(FrozenStruct, kw_only=True):
     """Changed lines that changed work runs for."""
 
     file: str
@@ -49,7 +49,7 @@ class Touching(Struct, frozen=True, kw_only=True):
     """references between them and the work's own code: 0 where that changed"""
 
 
-class ChangedCode(Struct, frozen=True, kw_only=True):
+class ChangedCode(FrozenStruct, kw_only=True):
     """Which changed lines the changed work runs for."""
 
     commits: tuple[str, str]
@@ -116,17 +116,16 @@ def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
     if revisions.commits[0] != revisions.commits[1] and not any(side.keys() - {LOADING, UNPLACED} for side in places):
         return ChangedCode(commits=revisions.commits, note=NO_LINES)
     program = _Program(revisions, places, python)
-    work = program.work(places)
-    changed_work = {keys: own for keys, own in work.items() if own.has_changed}
-    touching, untouched = program.touching(work, changed_work)
-    whole, of_changed = (sum(abs(own.change) for own in some.values()) for some in (work, changed_work))
+    change_of, changed_work = program.work(places)
+    touching, untouched = program.touching(change_of, changed_work)
+    whole, of_changed = (sum(abs(change_of[keys]) for keys in some) for some in (change_of, changed_work))
     return ChangedCode(
         commits=revisions.commits,
         touching=tuple(touching),
         untouched=untouched,
         other_files=tuple(sorted(file.path for file in changed if not file.path.endswith(".py"))),
         changed_work=of_changed / whole if whole else 0.0,
-        unplaced=abs(changed_work[None].change) / of_changed if None in changed_work and of_changed else 0.0,
+        unplaced=abs(change_of[None]) / of_changed if None in changed_work and of_changed else 0.0,
     )
 
 
@@ -169,19 +168,6 @@ def _parts(
     return {line: part / whole for line, part in ns.items()} if whole else {UNPLACED: 1.0}
 
 
-class _Work(Struct):
-    """What runs for one definition, None for what has none.
-
-    Attributes:
-        change: test − control ns per step on the path. is_other: whether its operators differ, in number or in inputs.
-        has_changed: whether they do, or it takes significantly longer or shorter.
-    """
-
-    change: float
-    is_other: bool
-    has_changed: bool
-
-
 class _Program:
     """The definitions of both commits, by key."""
 
@@ -216,21 +202,23 @@ class _Program:
         key = self.key(definition, side) if definition else None
         return self.loading if key in self.inside else (key,) if key else None
 
-    def work(self, places: Sides) -> dict[Keys, _Work]:
-        """Definitions → their work."""
+    def work(self, places: Sides) -> tuple[dict[Keys, float], dict[Keys, bool]]:
+        """(definitions → the change of their work, test − control ns per step on the path; those whose work changed →
+        whether its operators differ, in number or in inputs, or it only takes significantly longer or shorter).
+        """
         control, test = (self._by_definition(lines, side) for side, lines in enumerate(places))
         keys = list(dict.fromkeys((*control, *test)))
         if not keys:
-            return {}
+            return {}, {}
         runs = [np.array([side[key].runs for key in keys]) / 1000 for side in (control, test)]
         tested = compare_many(runs[0], runs[1])
-        out: dict[Keys, _Work] = {}
+        changed_work: dict[Keys, bool] = {}
         for key, row in zip(keys, tested.rows, strict=True):
             before, after = control[key], test[key]
             is_other = before.operations != after.operations or not (before.runs.any() and after.runs.any())
-            has_changed = is_other or row.time_change in ("slower", "faster")
-            out[key] = _Work(after.path - before.path, is_other, has_changed)
-        return out
+            if is_other or row.time_change in ("slower", "faster"):
+                changed_work[key] = is_other
+        return {key: test[key].path - control[key].path for key in keys}, changed_work
 
     def _by_definition(self, lines: Places, side: int) -> dict[Keys, Place]:
         """Definitions → the sum of the work of one side that runs for them; nothing for any other."""
@@ -243,30 +231,30 @@ class _Program:
             whole.operations += place.operations
         return out
 
-    def touching(self, work: Mapping[Keys, _Work], changed_work: Mapping[Keys, _Work]) -> tuple[list[Touching], int]:
+    def touching(
+        self, change_of: Mapping[Keys, float], changed_work: Mapping[Keys, bool]
+    ) -> tuple[list[Touching], int]:
         """(the changed definitions that ``changed_work`` runs for, the number of the others)."""
         before, after = ({key: definition.code for key, definition in side.items()} for side in self.sides)
         changed = {key for key, _ in before.items() ^ after.items()}
-        live = self._live(key for keys in work if keys for key in keys)
+        live = self._live(key for keys in change_of if keys for key in keys)
         near = self._neighbours(live)
-        settings = {key for key in changed & live if self._refers(key) & SETTINGS}
-        whole = sum(abs(own.change) for own in changed_work.values())
+        sides = [{key for key, definition in side.items() if definition.refers & SETTINGS} for side in self.sides]
+        settings = changed & live & set().union(*sides)
+        whole = sum(abs(change_of[keys]) for keys in changed_work)
         parts: dict[Key, float] = defaultdict(float)
         distances: dict[Key, int] = {}
-        for keys, own in changed_work.items():
+        for keys, is_other in changed_work.items():
             if not keys:
                 continue
-            candidates = changed & live if own.is_other else changed & (set(keys) | settings)
+            candidates = changed & live if is_other else changed & (set(keys) | settings)
             nearest, distance = _nearest(keys, candidates, near)
             nearest = nearest or settings
             for key in nearest:
-                parts[key] += abs(own.change) / whole / len(nearest) if whole else 0.0
+                parts[key] += abs(change_of[keys]) / whole / len(nearest) if whole else 0.0
                 distances[key] = min(distance, distances.get(key, distance))
         out = [self._touching(key, part, distances[key]) for key, part in parts.items()]
         return sorted(out, key=lambda t: (-t.part, t.file, t.first)), len(changed - parts.keys())
-
-    def _refers(self, key: Key) -> frozenset[str]:
-        return frozenset().union(*(side[key].refers for side in self.sides if key in side))
 
     def _live(self, roots: Iterable[Key]) -> set[Key]:
         """What runs when the roots do, and the files that they are in."""
@@ -342,13 +330,13 @@ def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, 
     """
     repository = Repository(source)
     if repository.ask("rev-parse", "--git-dir") is None:
-        raise TracediffError(str(source), "is not in a git repository, or git is not installed", "give --source REPO")
+        raise TracediffError(source, "is not in a git repository, or git is not installed", "give --source REPO")
     names = commits or [(side.manifest.git_commit if side.manifest else None) or "" for side in comparison.sides]
     before, after = (_commit(repository, name.removesuffix(CHANGES)) for name in names)
     if any(name.endswith(CHANGES) for name in names):
         note = "a side was recorded with changes that no commit has"
-        return replace(comparison, changed_code=ChangedCode(commits=(before, after), note=note))
-    return replace(comparison, changed_code=changed_code(comparison, Revisions(repository, (before, after))))
+        return comparison.replace(changed_code=ChangedCode(commits=(before, after), note=note))
+    return comparison.replace(changed_code=changed_code(comparison, Revisions(repository, (before, after))))
 
 
 def changed_between(comparison: Comparison, repository: Repository, commits: tuple[str, str]) -> ChangedCode | None:

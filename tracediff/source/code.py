@@ -13,12 +13,11 @@ from pathlib import PurePosixPath
 from types import CodeType
 from typing import TypeVar
 
-from msgspec import Struct
-
 from tracediff import bounds
 from tracediff.arrays import group_by
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.source.revisions import Revisions
+from tracediff.structs import FrozenStruct
 
 LARGEST = 1 << 20
 """Bytes of a file that is parsed: the parser takes some hundred times as much memory."""
@@ -30,7 +29,7 @@ Node = TypeVar("Node", bound=Hashable)
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-class Definition(Struct, frozen=True, eq=False):
+class Definition(FrozenStruct, eq=False):
     """A function or method, the body of a class, or a statement of a file.
 
     Attributes:
@@ -57,7 +56,7 @@ class Definition(Struct, frozen=True, eq=False):
         return self.name.rpartition(".")[2]
 
 
-class SourceFile(Struct, frozen=True):
+class SourceFile(FrozenStruct):
     """A Python file.
 
     Attributes:
@@ -99,7 +98,7 @@ def _strip(tree: ast.Module) -> None:
     """Take out what has no effect on what runs: strings that are statements, and annotations."""
     for node in ast.walk(tree):
         if isinstance(node, Block | ast.Module):
-            statements = [inner for inner in node.body if not _is_text(inner)]
+            statements = [n for n in node.body if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))]
             node.body = statements or [ast.copy_location(ast.Pass(), inner) for inner in node.body[:1]]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
@@ -107,10 +106,6 @@ def _strip(tree: ast.Module) -> None:
             node.annotation = None
         if isinstance(node, ast.AnnAssign):
             node.annotation = ast.copy_location(ast.Constant(None), node.annotation)
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from msgspec import Struct
-
 from tracediff.errors import TracediffError
 from tracediff.git import Repository
+from tracediff.structs import FrozenStruct
 
 LARGEST_DIFF = 64 << 20
 """Characters of a diff that is read; one of 100,000 lines has 5 million."""
@@ -16,7 +15,7 @@ Lines = tuple[int, int]
 """The first and the last of some lines."""
 
 
-class ChangedFile(Struct, frozen=True):
+class ChangedFile(FrozenStruct):
     """A file that differs.
 
     Attributes:
@@ -35,7 +34,7 @@ class ChangedFile(Struct, frozen=True):
         return self.after or self.before or ""
 
 
-class Revisions(Struct, frozen=True, dict=True):
+class Revisions(FrozenStruct, dict=True):
     """The commits of control and test in a repository; hashes."""
 
     repository: Repository

@@ -17,12 +17,12 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, Process
 from cachetools import LRUCache
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.errors import TracediffError, printable, quoted
 from tracediff.process.child import child_command
 from tracediff.set_folder import SetFolder
+from tracediff.structs import FrozenStruct
 from tracediff_cli.options.groups import PROJECT
 
 MOST_KEPT = 32 << 20
@@ -30,7 +30,7 @@ MOST_KEPT = 32 << 20
 CURSOR = re.compile(r"(?P<key>[0-9a-f]{16})-(?P<page>[1-9][0-9]{0,5})")
 
 
-class Question(Struct, frozen=True):
+class Question(FrozenStruct):
     """What a tool was asked.
 
     Attributes:
@@ -41,7 +41,7 @@ class Question(Struct, frozen=True):
     sets: tuple[str, ...] = ()
 
 
-class KeptAnswer(Struct, frozen=True):
+class KeptAnswer(FrozenStruct):
     """The answer to a question, page by page."""
 
     question: Question

@@ -21,9 +21,9 @@ from mcp.types import (
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
+    Tool as ToolEntry,
     ToolAnnotations,
 )
-from mcp.types import Tool as ToolEntry
 from pydantic import ValidationError
 
 from tracediff import __version__

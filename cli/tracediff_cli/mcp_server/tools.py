@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.errors import TracediffError, check_choice, quoted
+from tracediff.structs import FrozenStruct
 from tracediff_cli.options.groups import SetInput
 
 
-class Tool(Struct, frozen=True):
+class Tool(FrozenStruct):
     """A tool that answers with what a command prints.
 
     Attributes:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import Struct
 
 from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, whole_number
 from tracediff.patterns import late
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,7 +77,7 @@ class Input(click.ParamType[str]):
         self.sides = sides
 
     def paths(self, value: str) -> list[str]:
-        """What is read."""
+        """The paths that are read."""
         side, mark, path = value.partition("=")
         return [path if mark and side in self.sides else value]
 
@@ -97,9 +97,9 @@ class OutputFile(click.ParamType[str]):
 
     name, metavar = "output", "FILE"
 
-    def names(self) -> tuple[str, ...]:
-        """Of the files that are written into a folder."""
-        return ()
+    def paths(self, value: str) -> list[str]:
+        """The paths that are written."""
+        return [value]
 
 
 class OutputFolder(OutputFile):
@@ -111,12 +111,12 @@ class OutputFolder(OutputFile):
 class ChartFolder(OutputFolder):
     """A folder into which a command writes charts."""
 
-    def names(self) -> tuple[str, ...]:
+    def paths(self, value: str) -> list[str]:
         """A page and a document for each chart."""
         from tracediff.charts import NAMES, OF_SET
 
         charts = dict.fromkeys((*NAMES, *OF_SET, "memory_layers"))
-        return tuple(f"{chart}.{suffix}" for chart in charts for suffix in ("html", "json"))
+        return [os.path.join(value, f"{chart}.{suffix}") for chart in charts for suffix in ("html", "json")]
 
 
 class GroupedOption(click.Option):
@@ -162,7 +162,7 @@ class GroupedCommand(click.Command):
             value = ctx.params.get(param.name or "")
             values = [] if value is None else [value] if isinstance(value, str) else value
             if isinstance(param.type, OutputFile):
-                outputs += (Output(max(param.opts, key=len), path, param.type.names()) for path in values)
+                outputs += ((max(param.opts, key=len), path) for file in values for path in param.type.paths(file))
             elif isinstance(param.type, Input):
                 inputs += (path for file in values for path in param.type.paths(file))
         check_outputs(outputs, inputs)
@@ -229,7 +229,7 @@ def gathered(name: str, make: Callable[..., Any], *arguments: str) -> Decorator:
     return decorate
 
 
-class Documents(Struct, frozen=True):
+class Documents(FrozenStruct):
     """The documents that a command was asked for: kind → the file to write, None for those that it was not."""
 
     files: dict[str, str | None]
@@ -288,23 +288,8 @@ Identity = tuple[int, int]
 """Device and inode."""
 
 
-class Output(Struct, frozen=True):
-    """A file or a folder that a command writes.
-
-    Attributes:
-        option: what names it, such as ``--json``.
-        path: as given; ``-`` is standard output.
-        names: of the files that are written into a folder; empty for a file, and for files that no command reads.
-    """
-
-    option: str
-    path: str
-    names: tuple[str, ...] = ()
-
-    @property
-    def files(self) -> list[str]:
-        """The paths that are written."""
-        return [os.path.join(self.path, name) for name in self.names] or [self.path]
+Output = tuple[str, str]
+"""The option that names what a command writes, such as ``--json``, and the path of that; ``-`` is standard output."""
 
 
 def check_outputs(outputs: Iterable[Output], inputs: Iterable[str]) -> None:
@@ -317,29 +302,27 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[str]) -> None:
     Raises:
         TracediffError: one of ``outputs`` does.
     """
-    written = [(output, _local(path)) for output in outputs for path in output.files]
-    written = [(output, path) for output, path in written if "://" not in path and not _is_stream(path)]
+    written = [(option, _local(path)) for option, path in outputs]
+    written = [(option, path) for option, path in written if "://" not in path and not _is_stream(path)]
     read, patterns = _read(inputs) if written else ([], [])
     files = {_file(path): path for path in chain(*map(_below, read))} if any(_file(path) for _, path in written) else {}
     folders = {_identity(path): path for path in read if os.path.isdir(path)}
     earlier: dict[str | Identity, str] = {}
-    for output, path in written:
+    for option, path in written:
         where, file = os.path.realpath(path), _file(path)
         if file and file in files:
-            raise _refusal(output, path, f"is the input {files[file]}", "write to another file")
+            raise TracediffError(f"{option} {path}", f"is the input {files[file]}", "write to another file")
         if path != STANDARD_OUTPUT:
             around = (_identity(str(folder)) for folder in (where, *Path(where).parents))
             for folder in (folders[identity] for identity in around if identity and identity in folders):
-                raise _refusal(output, path, f"lies in {folder}, which is read", "write to another folder")
+                raise TracediffError(f"{option} {path}", f"lies in {folder}, which is read", "write to another folder")
             for pattern in (p for p in patterns if _would_match(where, p, read)):
-                raise _refusal(output, path, f"matches {pattern}, which is read", "write to another folder")
+                raise TracediffError(f"{option} {path}", f"matches {pattern}, which is read", "write to another folder")
         for key in (where, file or where):
-            if earlier.setdefault(key, output.option) != output.option:
-                raise _refusal(output, path, f"is also the output of {earlier[key]}", "write to another file")
-
-
-def _refusal(output: Output, path: str, reason: str, remedy: str) -> TracediffError:
-    return TracediffError(f"{output.option} {path}", reason, remedy)
+            if earlier.setdefault(key, option) != option:
+                raise TracediffError(
+                    f"{option} {path}", f"is also the output of {earlier[key]}", "write to another file"
+                )
 
 
 def _read(inputs: Iterable[str]) -> tuple[list[str], list[str]]:

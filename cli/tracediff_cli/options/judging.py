@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.errors import quoted
 from tracediff.patterns import late
+from tracediff.structs import FrozenStruct
 from tracediff_cli.options.groups import SETS, Decorator, gathered, option, together
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
@@ -72,25 +72,49 @@ a project sets once.
 """
 
 
-class PairOptions(Struct, frozen=True):
-    """The sets CONTROL and TEST of a command, and how they are read and judged."""
+class PairOptions(FrozenStruct):
+    """The sets CONTROL and TEST of a command, how they are read and judged, and what names their changed lines.
+
+    Attributes:
+        source: a folder in a repository; None if nobody asked. commits: of both sides, with their prefixes; empty for
+            those recorded.
+    """
 
     control: str
     test: str
     loading: LoadArguments
     judging: Judging
     force: bool
+    source: Path | None = None
+    commits: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.commits and not self.source:
+            raise click.UsageError("--commit needs --source REPO")
+        if self.commits and (self.by_side.keys() != set(SIDES) or len(self.commits) != len(SIDES)):
+            raise click.UsageError("--commit needs both sides: --commit ctrl=BEFORE --commit test=AFTER")
+
+    @property
+    def by_side(self) -> dict[str, str]:
+        """Side → its commit."""
+        return {side: name for side, _, name in (commit.partition("=") for commit in self.commits)}
 
     def compared(self, *, timelines: bool = False) -> Comparison:
         """Read and compare them; with ``timelines`` to draw them.
 
         Raises:
-            TracediffError: as for `LoadArguments.load`.
+            TracediffError: as for `LoadArguments.load` and `with_changed_code`.
         """
         from tracediff.explain.compare import compare_sets
 
         control, test = self.loading.load([self.control, self.test], timelines=timelines)
-        return compare_sets(control, test, self.force, self.judging)
+        comparison = compare_sets(control, test, self.force, self.judging)
+        if self.source is None:
+            return comparison
+        from tracediff.source.changed_code import with_changed_code
+
+        commits = self.by_side
+        return with_changed_code(comparison, self.source, (commits["ctrl"], commits["test"]) if commits else None)
 
 
 def pair_options(*, table_help: str | None, table_group: str = SETS) -> Decorator:
@@ -100,30 +124,6 @@ def pair_options(*, table_help: str | None, table_group: str = SETS) -> Decorato
         judging_options,
         gathered("pair", PairOptions, *PairOptions.__struct_fields__),
     )
-
-
-class Source(Struct, frozen=True):
-    """A folder in a repository, None if nobody asked, and the commits of both sides, None for those recorded."""
-
-    folder: Path | None
-    commits: tuple[str, str] | None
-
-    def explain(self, comparison: Comparison) -> Comparison:
-        """``comparison`` with the changed lines, if asked for."""
-        if self.folder is None:
-            return comparison
-        from tracediff.source.changed_code import with_changed_code
-
-        return with_changed_code(comparison, self.folder, self.commits)
-
-
-def _source(source: Path | None, commits: tuple[str, ...]) -> Source:
-    if commits and not source:
-        raise click.UsageError("--commit needs --source REPO")
-    by_side = {side: name for side, _, name in (commit.partition("=") for commit in commits)}
-    if commits and (by_side.keys() != set(SIDES) or len(commits) != len(SIDES)):
-        raise click.UsageError("--commit needs both sides: --commit ctrl=BEFORE --commit test=AFTER")
-    return Source(source, (by_side["ctrl"], by_side["test"]) if commits else None)
 
 
 source_options = together(
@@ -140,6 +140,5 @@ source_options = together(
         metavar="ctrl=NAME|test=NAME",
         help="With --source: the commit of a side, given for both [default: those recorded].",
     ),
-    gathered("code", _source, "source", "commits"),
 )
-"""``--source`` and ``--commit`` of a command, which gets them as ``code``."""
+"""``--source`` and ``--commit`` of a command with `pair_options`, which has them in ``pair``."""

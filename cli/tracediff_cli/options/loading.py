@@ -8,10 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import Struct
-from msgspec.structs import replace
 
 from tracediff.errors import TracediffError, quoted, whole_number
+from tracediff.structs import FrozenStruct
 from tracediff_cli.options.groups import (
     READING,
     SETS,
@@ -39,7 +38,7 @@ AS_WRITTEN = ("step_marker", "jobs", "max_memory", "keep_going")
 """Options that are fields of `LoadOptions` as they are."""
 
 
-class LoadArguments(Struct, frozen=True):
+class LoadArguments(FrozenStruct):
     """The loading options as they were written on the command line.
 
     Attributes:
@@ -66,7 +65,7 @@ class LoadArguments(Struct, frozen=True):
 
         options = self.options(len(wheres))
         with _executor(self.executor) as executor, reading_progress() as on_progress:
-            return load_sets(wheres, replace(options, executor=executor), timelines=timelines, progress=on_progress)
+            return load_sets(wheres, options.replace(executor=executor), timelines=timelines, progress=on_progress)
 
     def options(self, count: int) -> LoadOptions:
         """The load options of ``count`` sets.

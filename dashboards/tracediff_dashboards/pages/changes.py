@@ -6,14 +6,13 @@ from typing import Any
 
 from dash import dcc, html
 from dash_ag_grid import AgGrid
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import Unit, plural, time_unit
-from tracediff.pair import Pair
 from tracediff.present.columns import TEXT, TIME, RowColumn
 from tracediff.present.setting import side_names
+from tracediff.structs import Pair
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import details
 from tracediff_dashboards.pages.rows import TITLES, TableRow, no_modules, table_rows
@@ -61,7 +60,7 @@ def _tabs(view: View) -> Any:
     """Links to the kinds of work; each has rows and columns of its own."""
     links = []
     for key, title in TITLES.items():
-        query = replace(view, tab=key, row="", table=TableLayout()).query()
+        query = view.replace(tab=key, row="", table=TableLayout()).query()
         current = components.attributes(aria_current="page") if key == view.tab else {}
         links.append(
             html.Span(dcc.Link(title, href=f"/changes{query}", className="current" if current else ""), **current)
@@ -110,7 +109,7 @@ def _tools(context: PageContext, rows: list[TableRow]) -> Any:
                 )
                 for key, value in (("columns", visible), ("pinned", pinned))
             ),
-            html.Button("Download CSV", id="csv", type="button"),
+            html.Button("Download CSV", id="csv"),
         ],
         className="tools",
     )

@@ -45,7 +45,8 @@ def details(context: PageContext, row: TableRow) -> list[Any]:
     """The components of the panel next to the table; `spans` fills when it runs, for which events are read."""
     item = row.item
     if isinstance(item, Group):
-        title, body = row.cells["name"], _matched_group(context, item)
+        call_sites = _call_sites(places_of(context.whole, item), context)
+        title, body = row.cells["name"], [*_group(context, item), *_steps(context, item.items), *call_sites]
     else:
         title, body = item.name, _op(context, item) if isinstance(item, Op) else _sum(context, item)
     return [
@@ -85,11 +86,6 @@ def spans_of(
         sides = zip(context.sets, _items(context, item), context.whole.trees, strict=True)
         selects = [events_of_work(traces, {piece.key for piece in items}, tree) for traces, items, tree in sides]
     return [inspector.spans(step, select) for step, select in zip(context.shown_steps, selects, strict=True)]
-
-
-def _matched_group(context: PageContext, group: Group) -> list[Any]:
-    call_sites = _call_sites(places_of(context.whole, group), context)
-    return [*_group(context, group), *_steps(context, group.items), *call_sites]
 
 
 def _op(context: PageContext, op: Op) -> list[Any]:

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from dash import dcc, html
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.report.page.script_data import comparison_flame
@@ -48,7 +47,7 @@ def zoomed(context: PageContext, kind: str, name: str) -> list[Any]:
     ]
     tab, key = linked[0][1]
     first = find_row(context.comparison, tab, key)
-    in_tab = replace(context, view=replace(context.view, tab=tab, row=key))
+    in_tab = context.replace(view=context.view.replace(tab=tab, row=key))
     return [*links, *(details(in_tab, first) if first is not None else [])]
 
 
@@ -57,7 +56,7 @@ def _module(context: PageContext) -> list[Any]:
     paths = _modules(context)
     if not paths:
         return []
-    filters = replace(context.view.filters, module=paths)
+    filters = context.view.filters.replace(module=paths)
     address = context.address("changes", filters=filters, row="")
     return [html.P(dcc.Link("Show the changes of this module only", href=address))]
 

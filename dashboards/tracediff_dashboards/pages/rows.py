@@ -9,7 +9,6 @@ from operator import itemgetter
 from typing import Any
 
 from dash import dcc
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
@@ -19,13 +18,14 @@ from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op, largest_first
 from tracediff.diff.views import VIEWS, Sum, WorkChange, summed_by
 from tracediff.present.columns import GRID
 from tracediff.report.page.html import WORK_TITLES, text
+from tracediff.structs import FrozenStruct
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.state.view import SCHEMAS
 
 TITLES = WORK_TITLES | {"modules": "Modules", "families": "Families"}
 
 
-class TableRow(Struct, frozen=True):
+class TableRow(FrozenStruct):
     """One row of a tab.
 
     Attributes:

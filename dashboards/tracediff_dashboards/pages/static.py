@@ -8,18 +8,17 @@ from functools import partial
 from typing import Any
 
 from dash import dcc, html
-from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.arrays import group_by
 from tracediff.formatting import change_and_delta
-from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import IN_WORK, ON_HOST
 from tracediff.present.setting import side_names
 from tracediff.profile.events.step_states import BUSY_STATES, state_label
 from tracediff.report.page.html import answer, explanation, origin
+from tracediff.structs import total
 from tracediff_dashboards.pages import components, rows
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.comparisons import PageContext
@@ -81,7 +80,7 @@ def _work_link(context: PageContext, table: str, words: tuple[str, ...]) -> dict
         return {"href": context.address("changes", tab=tab, row=row)}
     if not any(words[:1] == (family.name,) for family in context.whole.families):
         return {}
-    filters = replace(context.view.filters, family=words[:1])
+    filters = context.view.filters.replace(family=words[:1])
     return {"href": context.address("changes", filters=filters)}
 
 
@@ -133,17 +132,13 @@ def _idle(context: PageContext) -> list[Any]:
     state = max(states, key=lambda s: (max(s.time), min(s.time)))
     sentence = [f"{idle} {whole.basis}, mostly {state_label(state.name).removeprefix('idle: ')}"]
     rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows.items()]
-    places = {place: total(time for _, (time, *_) in some) for place, some in group_by(rows, _host_place).items()}
+    by_place = group_by(rows, lambda row: str(row[0][1]))
+    places = {place: total(time for _, (time, *_) in some) for place, some in by_place.items()}
     place = max(places, key=lambda name: (max(places[name]), min(places[name])), default="")
     if not place:  # of a host without events there is no more to say
         return sentence
     times = change_and_delta(*places[place].map(whole.us))
     return [*sentence, "; the host is mostly in ", components.name(place), f": {times}"]
-
-
-def _host_place(row: tuple[tuple[Any, ...], Any]) -> str:
-    """Where the host is, of a row of the table of idle time."""
-    return str(row[0][1])
 
 
 def ranks(context: PageContext) -> list[Any]:

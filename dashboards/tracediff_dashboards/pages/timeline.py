@@ -12,9 +12,9 @@ from tracediff.arrays import Int64
 from tracediff.charts.figures.timeline import StepSpans, timeline
 from tracediff.errors import printable
 from tracediff.formatting import count, plural, time, time_unit
-from tracediff.pair import SIDES, Pair
 from tracediff.profile.timeline import NO_EVENTS, Linked
 from tracediff.report.page.figures import remove_title
+from tracediff.structs import SIDES, Pair
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import spans_of
 from tracediff_dashboards.pages.rows import find_row

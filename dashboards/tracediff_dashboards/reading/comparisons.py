@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import Any
 
 from cachetools import LRUCache, cachedmethod
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds
@@ -22,7 +21,7 @@ from tracediff.diff.verdict import Judging
 from tracediff.explain.compare import compare_sets, of_common_ranks
 from tracediff.formatting import ranges
 from tracediff.ingest.discover import labels_for
-from tracediff.pair import Pair
+from tracediff.structs import FrozenStruct, Pair
 from tracediff_dashboards.reading.loading import Load, Loader
 from tracediff_dashboards.reading.step_inspector import StepChoice
 from tracediff_dashboards.state.view import View
@@ -110,7 +109,7 @@ def _pair_key(view: View) -> Hashable:
     return view.control, view.test, view.filters.steps, view.filters.rank, view.filters.test_rank, view.forced
 
 
-class PageContext(Struct, frozen=True):
+class PageContext(FrozenStruct):
     """What a page shows: a comparison, its filtered part, and the state of the page.
 
     Attributes:

@@ -12,8 +12,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.diff.comparison import Comparison
@@ -60,7 +58,7 @@ class Events:
             rest, places = process.result()
         except EOFError:
             remedy = "free some memory, or use shorter traces: it may have run out"
-            raise TracediffError(str(file), "the process that read its events exited", remedy) from None
+            raise TracediffError(file, "the process that read its events exited", remedy) from None
         finally:
             del self._folders[process]
         return _mapped(arrays, rest, places)
@@ -74,7 +72,7 @@ class Events:
 
 def _no_space(file: TraceFile, error: BaseException) -> TracediffError:
     return TracediffError(
-        str(file),
+        file,
         f"its events cannot be stored ({str(error) or 'not enough memory'})",
         "free some disk space or memory, or use shorter traces",
     )
@@ -130,8 +128,8 @@ def merged_step(whole: Comparison, steps: Sequence[TypicalStep | None]) -> bytes
 
 def with_steps(whole: Comparison, steps: Sequence[TypicalStep | None]) -> Comparison:
     """``whole`` with ``steps`` of control and test instead of the typical ones."""
-    control, test = (replace(side, typical=step) for side, step in zip(whole.sides, steps, strict=True))
-    return replace(whole, control=control, test=test)
+    control, test = (side.replace(typical=step) for side, step in zip(whole.sides, steps, strict=True))
+    return whole.replace(control=control, test=test)
 
 
 def _written(_report: Report, comparison: Comparison) -> bytes:

@@ -11,15 +11,14 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from cachetools import LRUCache
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import LoadOptions, load_sets
 from tracediff.errors import TracediffError
-from tracediff.pair import Pair
 from tracediff.process.child import end_with_parent
 from tracediff.progress import Progress
+from tracediff.structs import Pair
 from tracediff_dashboards.reading.sets import Sets
 
 AT_ONCE = threading.BoundedSemaphore(2)
@@ -88,7 +87,7 @@ class Loader:
     def __init__(self, sets: Sets, options: LoadOptions | None = None) -> None:
         self.sets = sets
         options = options or LoadOptions()
-        self.options = replace(options, tables=tuple(dict.fromkeys((*options.tables, IDLE))))
+        self.options = options.replace(tables=tuple(dict.fromkeys((*options.tables, IDLE))))
         self._loaded: LRUCache[str, TraceSet] = LRUCache(bounds.SETS_LOADED)
         self._loads: dict[tuple[str, ...], Load] = {}
         self._lock = threading.Lock()
@@ -112,7 +111,7 @@ class Loader:
         with self._lock:
             if key not in self._loads:
                 self._make_room()
-                load = self._loads[key] = Load(missing, wheres, replace(self.options, sets=options))
+                load = self._loads[key] = Load(missing, wheres, self.options.replace(sets=options))
                 threading.Thread(target=self._run, args=(key, load), daemon=True).start()
             return self._loads[key]
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from cachetools import LRUCache, cachedmethod
-from msgspec import Struct
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
@@ -29,13 +27,14 @@ from tracediff.profile.kernels.families import Families
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.timeline import NO_EVENTS, Linked, build_timeline, follow
+from tracediff.structs import FrozenStruct
 from tracediff_dashboards.reading.events import Events
 from tracediff_dashboards.state.view import LATEST, Window
 
 SEPARATOR = "|"
 
 
-class StepPlace(StepOfRank, frozen=True):
+class StepPlace(StepOfRank):
     """Where a step is: the profile of its file, and its position in that file."""
 
     profile: Profile
@@ -71,7 +70,7 @@ def is_used(traces: TraceSet, typical: TypicalStep) -> bool:
     )
 
 
-class StepChoice(Struct, frozen=True):
+class StepChoice(FrozenStruct):
     """The step of one side that the timeline shows.
 
     Attributes:
@@ -210,13 +209,13 @@ class StepInspector:
         low, high = window or (0, end - start)
         span = start + low, start + max(high, low + 1)
         timeline = build_timeline(context, place.position, span, apart)
-        marks = replace(timeline.marks, start=timeline.marks.start + low, end=timeline.marks.end + low)
-        memory = tuple(replace(m, time=m.time + low) for m in timeline.memory)
+        marks = timeline.marks.replace(start=timeline.marks.start + low, end=timeline.marks.end + low)
+        memory = tuple(m.replace(time=m.time + low) for m in timeline.memory)
         return TypicalStep(
             place.run,
             place.rank,
             place.profile.origin.file,
-            replace(timeline, start=start, end=end, marks=marks, memory=memory),
+            timeline.replace(start=start, end=end, marks=marks, memory=memory),
         )
 
     def spans(self, choice: StepChoice, select: Select) -> StepSpans | None:
@@ -253,7 +252,7 @@ class StepInspector:
             np.array_equal(context.completions, profile.completions)
             and np.array_equal(context.steps.numbers, profile.step_numbers)
         ):
-            raise TracediffError(str(file), "has changed since it was compared", "restart the dashboard")
+            raise TracediffError(file, "has changed since it was compared", "restart the dashboard")
         return place, context
 
     @cachedmethod(attrgetter("_contexts"), key=lambda _self, file, _families: file, condition=attrgetter("_condition"))

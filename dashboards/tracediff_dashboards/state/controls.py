@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from tracediff_dashboards.state.view import (
     PINNED,
@@ -54,7 +54,7 @@ class Box(Struct):
     name: str = ""
 
 
-class Flame(FlameView, frozen=True):
+class Flame(FlameView):
     """What of the flame graph is shown, and the box that it is zoomed to."""
 
     node: Box | None = None
@@ -108,35 +108,33 @@ def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:
         return view
     before, view = view, _of_controls(view, values)
     if "clear" in controls:
-        view = replace(view, filters=Filters())
+        view = view.replace(filters=Filters())
     if "swap" in controls:
-        return replace(view, control=view.test, test=view.control, at_control=view.at_test, at_test=view.at_control)
+        return view.replace(control=view.test, test=view.control, at_control=view.at_test, at_test=view.at_control)
     if "dropped" in controls and values["dropped"]:
         names = [str(name) for name in values["dropped"]]
-        view = replace(
-            view,
+        view = view.replace(
             control=names[0] if len(names) > 1 else view.control or names[0],
             test=names[-1],
             filters=Filters(),
             row="",
         )
     if isinstance(values.get("flame-view"), dict):
-        view = replace(view, flame=flame_view(values["flame-view"]))
+        view = view.replace(flame=flame_view(values["flame-view"]))
     for control in ("at-control", "at-test"):
         step = str(values.get(control) or "")
         if control in controls or step:
-            view = replace(view, **{control.replace("-", "_"): step})
+            view = view.replace(**{control.replace("-", "_"): step})
     if "window" in controls:
-        view = replace(view, window=tuple(values["window"]) if values["window"] else None)
+        view = view.replace(window=tuple(values["window"]) if values["window"] else None)
     if (view.control, view.test) != (before.control, before.test):
-        view = replace(
-            view,
+        view = view.replace(
             at_control=view.at_control if view.control == before.control else "",
             at_test=view.at_test if view.test == before.test else "",
             window=None,
         )
     row = row_of(values.get("grid"))
-    return replace(view, table=_layout(view, values), row=view.row if row is None else row)
+    return view.replace(table=_layout(view, values), row=view.row if row is None else row)
 
 
 def _of_controls(view: View, values: Mapping[str, Any]) -> View:
@@ -146,17 +144,17 @@ def _of_controls(view: View, values: Mapping[str, Any]) -> View:
     control, test = (str(values[key] or "") for key in ("control", "test"))
     filters = filters_of({key.replace("-", "_"): values[key] for key in CONTROLS})
     forced = view.forced and (control, test) == (view.control, view.test)
-    return replace(view, control=control, test=test, filters=filters, forced=forced)
+    return view.replace(control=control, test=test, filters=filters, forced=forced)
 
 
 def _layout(view: View, values: Mapping[str, Any]) -> TableLayout:
     table = view.table
     if values.get("columns") is not None:
-        table = replace(table, visible=selected_columns(values["columns"], default_columns(view.tab)))
+        table = table.replace(visible=selected_columns(values["columns"], default_columns(view.tab)))
     if values.get("pinned") is not None:
-        table = replace(table, pinned=selected_columns(values["pinned"], PINNED))
+        table = table.replace(pinned=selected_columns(values["pinned"], PINNED))
     if values.get("grid.columnState"):
-        table = replace(table, sort=sort_of(values["grid.columnState"]))
+        table = table.replace(sort=sort_of(values["grid.columnState"]))
     if values.get("grid.filterModel") is not None:
-        table = replace(table, where=where_of(values["grid.filterModel"]))
+        table = table.replace(where=where_of(values["grid.filterModel"]))
     return table

@@ -11,8 +11,8 @@ from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from msgspec import Struct, field, to_builtins
-from msgspec.structs import asdict, replace
+from msgspec import field, to_builtins
+from msgspec.structs import asdict
 
 from tracediff import bounds
 from tracediff.diff.comparison import Part
@@ -30,6 +30,7 @@ from tracediff.present.columns import (
     RowColumn,
 )
 from tracediff.profile.model.selection import Selection
+from tracediff.structs import FrozenStruct
 
 SCHEMAS = {
     "groups": CHANGES,
@@ -74,7 +75,7 @@ def default_columns(tab: str) -> tuple[str, ...]:
     return tuple(name for name, column in OF_TABS[tab].items() if GRID not in column.hidden)
 
 
-class TableLayout(Struct, frozen=True):
+class TableLayout(FrozenStruct):
     """Sort order, columns and filters of the table; an empty attribute is the default.
 
     Attributes:
@@ -93,7 +94,7 @@ class TableLayout(Struct, frozen=True):
 
     def filters(self) -> dict[str, Any]:
         """The filter model of the grid."""
-        model: dict[str, Any] = json.loads(self.where) if self.where else {}
+        model: dict[str, Any] = json.loads(self.where or "{}")
         return model
 
 
@@ -155,7 +156,7 @@ SIZES = ("work", "host", "count")
 FLAGS = ("inverted", "separate", "lines", "regex")
 
 
-class FlameView(Struct, frozen=True, kw_only=True):
+class FlameView(FrozenStruct, kw_only=True):
     """The state of the flame graph.
 
     Attributes:
@@ -197,7 +198,7 @@ LATEST = 1 << 60
 """Upper bound of the time within a step, in ns."""
 
 
-class Filters(Struct, frozen=True):
+class Filters(FrozenStruct):
     """The filters of a comparison, under the names that they have in the URL and as controls.
 
     Attributes:
@@ -229,7 +230,7 @@ class Filters(Struct, frozen=True):
         return Selection.parse(self.steps) if self.steps else None
 
 
-class View(Struct, frozen=True):
+class View(FrozenStruct):
     """The state in the query of a URL.
 
     Attributes:
@@ -242,22 +243,22 @@ class View(Struct, frozen=True):
 
     control: str = ""
     test: str = ""
-    filters: Filters = field(default_factory=Filters)
+    filters: Filters = Filters()
     forced: bool = False
     tab: str = TABS[0]
     row: str = ""
-    flame: FlameView = field(default_factory=FlameView)
+    flame: FlameView = FlameView()
     at_control: str = ""
     at_test: str = ""
     window: Window | None = None
-    table: TableLayout = field(default_factory=TableLayout)
+    table: TableLayout = TableLayout()
 
     @property
     def page_state(self) -> View:
         """The state that determines the page; the table, the flame graph and the timeline update themselves for
         the rest.
         """
-        return replace(self, row="", flame=FlameView(), at_control="", at_test="", window=None, table=TableLayout())
+        return self.replace(row="", flame=FlameView(), at_control="", at_test="", window=None, table=TableLayout())
 
     def query(self) -> str:
         """The query of the URL, from ``?`` on, without defaults; `view_of` reads it."""

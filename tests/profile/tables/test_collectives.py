@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from build_trace import annotation, call, document, kernel, op, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from one_file import profile_file
 from random_traces import trace_events
 from traces import FOLDER, needs_traces
@@ -173,7 +172,7 @@ def test_what_is_beyond_the_bound_is_said(tmp_path, monkeypatch):
     profile = profile_file(TraceFile(str(path)), tables=("collectives",))
     assert profile.collectives.start.tolist() == [100_000, 110_000]
     assert [(n.code, n.count) for n in profile.notes] == [("many-collectives", 2)]
-    assert bounds.table()["COLLECTIVES"].value == 100_000
+    assert bounds.bound.table(bounds)["COLLECTIVES"].value == 100_000
     assert profile_file(TraceFile(str(path))).collectives is None
 
 

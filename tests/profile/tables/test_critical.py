@@ -6,8 +6,7 @@ import critical_reference
 import numpy as np
 import pytest
 from build_trace import BACKWARD, annotation, call, document, event, kernel, memcpy, op, python, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from one_file import profile_file, real_profile
 from properties import examples
 from random_traces import long_trace_events

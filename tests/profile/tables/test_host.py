@@ -2,8 +2,7 @@
 
 import pytest
 from build_trace import BACKWARD, annotation, call, kernel, op, python, step
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from properties import examples
 from random_traces import trace_events
 from table_rows import first_step, measured, profile_with, rows_of

@@ -4,8 +4,7 @@ from random import Random
 
 import pytest
 from build_trace import call, document, kernel, memcpy, memset, op, step, write
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from one_file import profile_file
 from properties import examples
 from random_traces import trace_events

@@ -8,8 +8,7 @@ from collections import defaultdict
 
 import pytest
 from build_trace import BACKWARD, annotation, document, memory, op, python, step, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from one_file import profile_file, real_profile
 from properties import examples
 from traces import needs_traces, trace

@@ -19,8 +19,8 @@ from tracediff.memory.account import (
     largest_sites,
     timeline,
 )
-from tracediff.pair import SIDES
 from tracediff.profile.model.profile import Memory
+from tracediff.structs import SIDES
 
 Curve = tuple[int, TypicalStep, Memory]
 """(0 for control or 1 for test, its step, a device's memory in it)."""

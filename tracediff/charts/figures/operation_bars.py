@@ -18,16 +18,15 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.errors import TracediffError
 from tracediff.formatting import Unit, change, counts, plural, signed_count, signed_time, time_unit
-from tracediff.frozen import Frozen
-from tracediff.pair import SIDES, Pair, total
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.runtimes import CALL_CATEGORIES
+from tracediff.structs import SIDES, FrozenStruct, Pair, total
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Bar(Frozen):
+class Bar(FrozenStruct):
     """One operation, in events or µs per step."""
 
     op: Op
@@ -249,7 +248,7 @@ def _most_changed(frame: pd.DataFrame, difference: str, top: int | None) -> pd.D
     return frame.iloc[sorted(order)]
 
 
-class CallTimes(Frozen):
+class CallTimes(FrozenStruct):
     """Runtime calls of one name per step, times in µs; ``full`` is safe, ``name`` plain."""
 
     name: str

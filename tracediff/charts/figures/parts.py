@@ -10,8 +10,8 @@ from tracediff.charts.theme import empty, finish, palette, readable
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Sum, summed
 from tracediff.formatting import change, part, signed_time, time, time_unit
-from tracediff.pair import SIDES, total
 from tracediff.profile.events.step_states import state_label
+from tracediff.structs import SIDES, total
 
 
 def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:

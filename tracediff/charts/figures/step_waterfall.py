@@ -10,8 +10,8 @@ from tracediff.charts.marks import hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
-from tracediff.pair import Pair, total
 from tracediff.profile.events.step_states import state_label
+from tracediff.structs import Pair, total
 
 
 def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure:

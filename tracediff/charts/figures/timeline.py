@@ -15,11 +15,11 @@ from tracediff.charts.marks import Panel, data_array, hovers, name_rows, once_in
 from tracediff.charts.theme import Palette, empty, finish, palette, readable
 from tracediff.diff.comparison import Comparison, Scaled
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
-from tracediff.pair import SIDES
 from tracediff.profile.events.step_states import GPU_STATES, state_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.model.profile import Timeline
 from tracediff.profile.timeline import ANNOTATION, KINDS
+from tracediff.structs import SIDES
 
 ROW = 17
 """Pixels of a stream or a level of a thread."""

@@ -47,5 +47,4 @@ def workload(name: str) -> Workload:
     """
     check_choice(name, NAMES, f"--workload {name}", "unknown workload", f"workloads: {', '.join(NAMES)}")
     check_torch("collect")
-    selected: Workload = getattr(import_module(f"tracediff.collect.workloads.{FILES[name]}"), name.replace("-", "_"))
-    return selected
+    return getattr(import_module(f"tracediff.collect.workloads.{FILES[name]}"), name.replace("-", "_"))

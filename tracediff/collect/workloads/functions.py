@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.harness import classification, described, inference, loaded
+from tracediff.collect.workloads.harness import calling, classification, current_device, described, inference, loaded
 
 
 def sum_of_squares(x: Tensor) -> Tensor:
@@ -30,22 +30,19 @@ def sum_of_squares(x: Tensor) -> Tensor:
     variants=("eager", "compile"),
     own=("large", "scalar"),
 )
-def sincos(variant: Variant, device: str, side: int, calls: int) -> Task:
+def sincos(variant: Variant, side: int, calls: int) -> Task:
     """The step; the mean is outside the compiled function. With ``scalar`` it is what a call costs, ``calls`` times."""
     is_scalar = variant.choice(*sincos.own) == "scalar"
     x = torch.randn(() if is_scalar else (side, side))
     function = variant(sum_of_squares, x)
-
-    def step() -> Tensor:
-        with variant.autocast(device):
-            return function(x).mean()
+    one = calling(variant, lambda: function(x).mean())
 
     def many_steps() -> Tensor:
         for _ in range(calls - 1):
-            step()
-        return step()
+            one.step()
+        return one.step()
 
-    return Task(many_steps if is_scalar else step)
+    return Task(many_steps) if is_scalar else one
 
 
 def row_sums(x: Any, y: Any) -> Any:
@@ -68,12 +65,13 @@ def outer_sums(x: Any, y: Any) -> Any:
     variants=("eager", "compile"),
     own=("vectors", "batched"),
 )
-def numpy(variant: Variant, device: str, rows: int, columns: int, batch: int, width: int) -> Task:
+def numpy(variant: Variant, rows: int, columns: int, batch: int, width: int) -> Task:
     """The step. Eager, NumPy runs on the CPU; compiled, the same code runs on the device."""
     is_batched = variant.choice(*numpy.own) == "batched"
     function = outer_sums if is_batched else row_sums
     shapes = 2 * [(batch, width)] if is_batched else [(rows,), (columns,)]
     x, y = (torch.randn(shape) for shape in shapes)
+    device = current_device()
 
     def in_numpy(x: Tensor, y: Tensor) -> Tensor:
         return torch.from_numpy(function(x.cpu().numpy(), y.cpu().numpy())).to(device)
@@ -100,15 +98,15 @@ def perceptron(
     variants=("eager", "script", "trace", "export"),
     own=("inference", "training"),
 )
-def mlp(variant: Variant, device: str, batch: int, **size: Any) -> Task:
+def mlp(variant: Variant, batch: int, **size: Any) -> Task:
     """The step; a training step fetches its batch from a dataset in memory, and all batches are the same."""
     model, inputs = perceptron(**size), size["inputs"]
     if variant.choice(*mlp.own) == "inference":
-        return inference(variant, device, model.eval(), torch.randn(batch, inputs), batch)
+        return inference(variant, model.eval(), torch.randn(batch, inputs), batch)
     samples = TensorDataset(
         torch.randn(batch, inputs, device="cpu"), torch.randint(0, size["classes"], (batch,), device="cpu")
     )
-    batches = loaded(samples, batch, device, pin_memory=False)
+    batches = loaded(samples, batch, pin_memory=False)
     example = torch.randn(batch, inputs)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    return classification(variant, device, model, optimizer, batches, example)
+    return classification(variant, model, optimizer, batches, example)

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.harness import described, inference, on_device, training
+from tracediff.collect.workloads.harness import current_device, described, inference, on_device, training
 
 BREAKS = ("item", "print", "numpy", "assert")
 
@@ -92,14 +92,14 @@ def net(variant: Variant, width: int) -> nn.Module:
     return Breaks(width, [name for name in BREAKS if variant.has(f"fixed_{name}")])
 
 
-def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int) -> Task:
+def task(variant: Variant, model: nn.Module, batch: int, width: int) -> Task:
     """A training step of ``model``, or an inference step."""
     x = torch.randn(batch, width)
     if variant.choice("training", "inference") == "inference":
-        return inference(variant, device, model.eval(), x)
+        return inference(variant, model.eval(), x)
     forward = variant(model, x)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    return training(variant, device, model, optimizer, lambda x: forward(x).square().mean(), repeat((x,)))
+    return training(variant, model, optimizer, lambda x: forward(x).square().mean(), repeat((x,)))
 
 
 @described(
@@ -111,9 +111,9 @@ def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int
     variants=("eager", "compile", "compile+fixed"),
     own=("breaks", "fixed", *(f"fixed_{name}" for name in BREAKS), "training", "inference"),
 )
-def graph_breaks(variant: Variant, device: str, batch: int, width: int) -> Task:
+def graph_breaks(variant: Variant, batch: int, width: int) -> Task:
     """The step."""
-    return task(variant, device, net(variant, width), batch, width)
+    return task(variant, net(variant, width), batch, width)
 
 
 class Centred(nn.Module):
@@ -131,13 +131,13 @@ class Centred(nn.Module):
         return self.net(x - mean / dist.get_world_size())
 
 
-def with_allreduce(variant: Variant, device: str, batch: int, width: int) -> Task:
+def with_allreduce(variant: Variant, batch: int, width: int) -> Task:
     """The step; makes a process group where there is none."""
     if not dist.is_initialized():
-        backend = "nccl" if device.startswith("cuda") else "gloo"
+        backend = "nccl" if current_device().startswith("cuda") else "gloo"
         alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
         dist.init_process_group(backend, **alone)
-    return task(variant, device, Centred(width, net(variant, width)), batch, width)
+    return task(variant, Centred(width, net(variant, width)), batch, width)
 
 
 graph_breaks_allreduce = graph_breaks._replace(

@@ -52,35 +52,41 @@ def on_device(make: Callable[..., Task]) -> Callable[..., Task]:
     @wraps(make)
     def made(variant: Variant, device: str, **size: Any) -> Task:
         with torch.device(device):
-            return make(variant, device, **size)
+            return make(variant, **size)
 
     return made
 
 
-def calling(variant: Variant, device: str, function: Callable[..., Any], *inputs: Any, model: Any = None) -> Task:
+def current_device() -> str:
+    """The device on which `on_device` has tensors made."""
+    return str(torch.get_default_device())
+
+
+def calling(
+    variant: Variant,
+    function: Callable[..., Any],
+    *inputs: Any,
+    model: Any = None,
+    items: int | None = None,
+    gradients: bool = True,
+) -> Task:
     """A step that calls ``function``, which the variant has transformed."""
+    device = current_device()
 
     def step() -> Any:
-        with variant.autocast(device):
+        with torch.set_grad_enabled(gradients), variant.autocast(device):
             return function(*inputs)
-
-    return Task(step, model)
-
-
-def inference(variant: Variant, device: str, model: Any, x: Tensor, items: int | None = None) -> Task:
-    """A step that runs ``model`` on ``x`` without gradients."""
-    forward = variant(model, x)
-
-    def step() -> Any:
-        with torch.no_grad(), variant.autocast(device):
-            return forward(x)
 
     return Task(step, model, items)
 
 
+def inference(variant: Variant, model: Any, x: Tensor, items: int | None = None) -> Task:
+    """A step that runs ``model`` on ``x`` without gradients."""
+    return calling(variant, variant(model, x), x, model=model, items=items, gradients=False)
+
+
 def training(
     variant: Variant,
-    device: str,
     model: Any,
     optimizer: Any,
     loss: Callable[..., Tensor],
@@ -88,6 +94,7 @@ def training(
     items: int | None = None,
 ) -> Task:
     """A step that fetches a batch and trains ``model`` on its ``loss``."""
+    device = current_device()
     update = variant.update(optimizer, device)
 
     def step() -> Tensor:
@@ -101,29 +108,27 @@ def training(
     return Task(step, model, items)
 
 
-def classification(
-    variant: Variant, device: str, model: Any, optimizer: Any, batches: Iterator[Any], example: Tensor
-) -> Task:
+def classification(variant: Variant, model: Any, optimizer: Any, batches: Iterator[Any], example: Tensor) -> Task:
     """A step that trains a classifier with cross-entropy; its items are those of a batch, as of the ``example``."""
     forward = variant(model, example)
 
     def loss(x: Tensor, labels: Tensor) -> Tensor:
         return cross_entropy(forward(x), labels)
 
-    return training(variant, device, model, optimizer, loss, batches, len(example))
+    return training(variant, model, optimizer, loss, batches, len(example))
 
 
-def moved(batches: Iterator[Any], device: str) -> Iterator[Any]:
+def moved(batches: Iterator[Any]) -> Iterator[Any]:
     """The batches on the device."""
-    for batch in batches:
-        yield [part.to(device, non_blocking=True) for part in batch]
+    device = current_device()
+    return ([part.to(device, non_blocking=True) for part in batch] for batch in batches)
 
 
-def loaded(samples: Dataset[Any], batch: int, device: str, workers: int = 0, **options: Any) -> Iterator[Any]:
+def loaded(samples: Dataset[Any], batch: int, workers: int = 0, **options: Any) -> Iterator[Any]:
     """Batches of a DataLoader without end, on the device."""
-    options = {"pin_memory": device.startswith("cuda"), **options}
+    options = {"pin_memory": current_device().startswith("cuda"), **options}
     loader = DataLoader(samples, batch, num_workers=workers, persistent_workers=workers > 0, **options)
-    return moved(chain.from_iterable(repeat(loader)), device)
+    return moved(chain.from_iterable(repeat(loader)))
 
 
 class IndexedSamples(Dataset[Any]):

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy, log_softmax, mse_loss, scaled_dot
 from tracediff.collect.variant import Task, Variant
 from tracediff.collect.workloads.harness import (
     IndexedSamples,
+    calling,
     classification,
     described,
     inference,
@@ -98,18 +99,18 @@ def fake_image(image: int, batch: int, index: int) -> tuple[Tensor, int]:
     variants=("eager", "compile", "eager+amp", "compile+amp"),
     own=("in_memory", "workers0", "workers2"),
 )
-def vit(variant: Variant, device: str, batch: int, **size: Any) -> Task:
+def vit(variant: Variant, batch: int, **size: Any) -> Task:
     """The training step."""
     model, image, source = Vit(**size), size["image"], variant.choice(*vit.own)
     if source == "in_memory":
         images = torch.randn(batch, 3, image, image)
-        batches = moved(repeat((images, torch.randint(0, 1000, (batch,)))), device)
+        batches = moved(repeat((images, torch.randint(0, 1000, (batch,)))))
     else:
         samples = IndexedSamples(batch, partial(fake_image, image, batch))
-        batches = loaded(samples, batch, device, workers=int(source.removeprefix("workers")))
+        batches = loaded(samples, batch, workers=int(source.removeprefix("workers")))
     example = torch.randn(batch, 3, image, image)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    return classification(variant, device, model, optimizer, batches, example)
+    return classification(variant, model, optimizer, batches, example)
 
 
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0)
@@ -170,7 +171,7 @@ class WithLoss(nn.Module):
     variants=("eager", "compile+loss_eager", "compile+loss_compiled", "compile+one_graph"),
     own=("loss_eager", "loss_compiled", "one_graph", "distilled", "expert"),
 )
-def vit_distill(variant: Variant, device: str, batch: int, expert: int, **size: Any) -> Task:
+def vit_distill(variant: Variant, batch: int, expert: int, **size: Any) -> Task:
     """The training step; ``compile`` compiles the model, ``loss_compiled`` also the loss, ``one_graph`` both as one."""
     compiled_part = variant.choice("loss_eager", "loss_compiled", "one_graph")
     if compiled_part == "loss_compiled" and not variant.compiles:
@@ -192,7 +193,7 @@ def vit_distill(variant: Variant, device: str, batch: int, expert: int, **size: 
         def forward(images: Tensor, reference: Tensor, labels: Tensor) -> Tensor:
             return loss(logits(images), reference, labels)
 
-    return training(variant, device, model, optimizer, forward, repeat((images, reference, labels)), batch)
+    return training(variant, model, optimizer, forward, repeat((images, reference, labels)), batch)
 
 
 MASK, IGNORED = 103, -100
@@ -245,12 +246,12 @@ class Bert(nn.Module):
     variants=("eager", "compile", "eager+amp", "compile+amp"),
     own=("training", "inference"),
 )
-def bert(variant: Variant, device: str, batch: int, **size: Any) -> Task:
+def bert(variant: Variant, batch: int, **size: Any) -> Task:
     """The step."""
     model, vocabulary = Bert(**size), size["vocabulary"]
     if variant.choice(*bert.own) == "inference":
         ids = torch.randint(0, vocabulary, (1, SENTENCE))
-        return inference(variant, device, model.eval(), ids, items=1)
+        return inference(variant, model.eval(), ids, items=1)
     ids = torch.randint(0, vocabulary, (batch, size["tokens"]))
     masked = torch.rand(ids.shape) < 0.15
     labels, ids = ids.masked_fill(~masked, IGNORED), ids.masked_fill(masked, MASK)
@@ -260,7 +261,7 @@ def bert(variant: Variant, device: str, batch: int, **size: Any) -> Task:
         return cross_entropy(forward(ids).flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
 
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    return training(variant, device, model, optimizer, loss, repeat((ids, labels)), batch)
+    return training(variant, model, optimizer, loss, repeat((ids, labels)), batch)
 
 
 FRACTIONS = (1.0, 0.5, 0.75, 0.875)
@@ -288,15 +289,9 @@ class Encoder(nn.Module):
     full=(768, 12, 12, 32, 512),
     variants=("eager", "compile", "compile:dynamic", "compile:dynamic=false"),
 )
-def dynamic_shapes(variant: Variant, device: str, width: int, depth: int, heads: int, batch: int, longest: int) -> Task:
+def dynamic_shapes(variant: Variant, width: int, depth: int, heads: int, batch: int, longest: int) -> Task:
     """The inference step."""
     model = Encoder(width, depth, heads).eval()
     sequences = [torch.randn(batch, int(fraction * longest), width) for fraction in FRACTIONS]
     forward, batches = variant(model, sequences[0]), cycle(sequences)
-
-    def step() -> Tensor:
-        x = next(batches)
-        with torch.no_grad(), variant.autocast(device):
-            return forward(x)
-
-    return Task(step, model)
+    return calling(variant, lambda: forward(next(batches)), model=model, gradients=False)

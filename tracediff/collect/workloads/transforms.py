@@ -27,7 +27,7 @@ from tracediff.collect.workloads.harness import calling, described
     variants=("loop", "vmap", "vmap+compile"),
     own=("loop", "vmap", "different", "same"),
 )
-def ensemble(variant: Variant, device: str, models: int, batch: int, **size: Any) -> Task:
+def ensemble(variant: Variant, models: int, batch: int, **size: Any) -> Task:
     """The inference step: each model has its own minibatch; with ``same`` all models share one."""
     members = nn.ModuleList(perceptron(**size) for _ in range(models)).eval()
     minibatches = torch.randn(models, batch, size["inputs"])
@@ -47,12 +47,7 @@ def ensemble(variant: Variant, device: str, models: int, batch: int, **size: Any
         return torch.stack([member(minibatch) for member, minibatch in zip(members, each, strict=True)])
 
     predictions = variant(by_vmap if variant.choice("loop", "vmap") == "vmap" else by_loop)
-
-    def step() -> Tensor:
-        with torch.no_grad(), variant.autocast(device):
-            return predictions(x)
-
-    return Task(step, members)
+    return calling(variant, predictions, x, model=members, gradients=False)
 
 
 def convnet(image: int, width: int) -> nn.Module:
@@ -74,7 +69,7 @@ def convnet(image: int, width: int) -> nn.Module:
     variants=("loop", "vmap", "vmap+compile"),
     own=("loop", "vmap"),
 )
-def per_sample_grad(variant: Variant, device: str, image: int, width: int, batch: int) -> Task:
+def per_sample_grad(variant: Variant, image: int, width: int, batch: int) -> Task:
     """The step: each parameter's gradients, stacked over the samples."""
     model = convnet(image, width)
     images, labels = torch.randn(batch, 1, image, image), torch.randint(0, 10, (batch,))
@@ -87,7 +82,7 @@ def per_sample_grad(variant: Variant, device: str, image: int, width: int, batch
         return list(vmap(grad(loss), in_dims=(None, 0, 0))(parameters, images, labels).values())
 
     if variant.choice(*per_sample_grad.own) == "vmap":
-        return calling(variant, device, variant(by_vmap), images, labels, model=model)
+        return calling(variant, variant(by_vmap), images, labels, model=model)
     forward = variant(model, images[:1])
 
     def by_loop(images: Tensor, labels: Tensor) -> list[Tensor]:
@@ -95,7 +90,7 @@ def per_sample_grad(variant: Variant, device: str, image: int, width: int, batch
         samples = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
         return [torch.stack(gradients) for gradients in zip(*samples, strict=True)]
 
-    return calling(variant, device, by_loop, images, labels, model=model)
+    return calling(variant, by_loop, images, labels, model=model)
 
 
 def by_rows(function: Callable[..., Tensor], argnum: int = 0) -> Callable[..., Tensor]:
@@ -114,7 +109,7 @@ def by_samples(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def derivative(
-    variant: Variant, device: str, ways: dict[str, Callable[..., Tensor]], model: nn.Module, batch: int, *others: Tensor
+    variant: Variant, ways: dict[str, Callable[..., Tensor]], model: nn.Module, batch: int, *others: Tensor
 ) -> Task:
     """A step that computes a derivative of ``model`` in one of ``ways``, at an input behind the ``others``; with
     ``batched`` at each of ``batch`` inputs.
@@ -124,7 +119,7 @@ def derivative(
     if variant.choice("one", "batched") == "batched":
         shape = [batch, *shape]
         function = by_samples(function) if way == "loop" else vmap(function, in_dims=(*(None for _ in others), 0))
-    return calling(variant, device, variant(function), *others, torch.randn(*shape), model=model)
+    return calling(variant, variant(function), *others, torch.randn(*shape), model=model)
 
 
 @described(
@@ -136,7 +131,7 @@ def derivative(
     variants=("loop", "jacrev", "jacfwd"),
     own=("loop", "jacrev", "jacfwd", "wide", "tall", "inputs", "weights", "one", "batched"),
 )
-def jacobian(variant: Variant, device: str, many: int, few: int, batch: int) -> Task:
+def jacobian(variant: Variant, many: int, few: int, batch: int) -> Task:
     """The step: the matrix [few, many], with ``tall`` [many, few]; with ``batched`` one for each sample; with
     ``weights`` the derivative by the last layer's weights instead of the inputs.
     """
@@ -153,7 +148,7 @@ def jacobian(variant: Variant, device: str, many: int, few: int, batch: int) -> 
         "jacrev": jacrev(output, argnums=argnum),
         "jacfwd": jacfwd(output, argnums=argnum),
     }
-    return derivative(variant, device, ways, model, batch, dict(model.named_parameters())[last].detach())
+    return derivative(variant, ways, model, batch, dict(model.named_parameters())[last].detach())
 
 
 BATCH = 4
@@ -168,7 +163,7 @@ BATCH = 4
     variants=("loop", "jacfwd_jacrev", "jacrev_jacrev"),
     own=("loop", "jacfwd_jacrev", "jacrev_jacrev", "jacfwd_jacfwd", "one", "batched"),
 )
-def hessian(variant: Variant, device: str, inputs: int, width: int) -> Task:
+def hessian(variant: Variant, inputs: int, width: int) -> Task:
     """The step: the matrix [inputs, inputs]; with ``batched`` one for each of `BATCH` inputs."""
     model = perceptron(inputs, width, 1, width, nn.Tanh)
 
@@ -181,7 +176,7 @@ def hessian(variant: Variant, device: str, inputs: int, width: int) -> Task:
         "jacrev_jacrev": jacrev(jacrev(energy)),
         "jacfwd_jacfwd": jacfwd(jacfwd(energy)),
     }
-    return derivative(variant, device, ways, model, BATCH)
+    return derivative(variant, ways, model, BATCH)
 
 
 DEEP: dict[str, Any] = {
@@ -199,7 +194,7 @@ DEEP: dict[str, Any] = {
     variants=("revrev", "fwdrev", "vhp"),
     own=("revrev", "fwdrev", "vhp"),
 )
-def hvp(variant: Variant, device: str, width: int, depth: int, batch: int) -> Task:
+def hvp(variant: Variant, width: int, depth: int, batch: int) -> Task:
     """The step: the Hessian at x times a direction."""
     model = perceptron(width, width, depth, width, nn.Tanh)
     x, direction = torch.randn(batch, width), torch.randn(batch, width)
@@ -212,7 +207,7 @@ def hvp(variant: Variant, device: str, width: int, depth: int, batch: int) -> Ta
         "fwdrev": lambda x, direction: jvp(grad(energy), (x,), (direction,))[1],
         "vhp": lambda x, direction: functional.vhp(energy, x, direction)[1],  # the Hessian is symmetric
     }
-    return calling(variant, device, variant(ways[variant.choice(*hvp.own)]), x, direction, model=model)
+    return calling(variant, variant(ways[variant.choice(*hvp.own)]), x, direction, model=model)
 
 
 class Tanh(torch.autograd.Function):
@@ -246,7 +241,7 @@ class OwnTanh(nn.Module):
     variants=("dual", "jvp", "custom"),
     own=("dual", "jvp", "custom", "dual_parameters", "jvp_parameters"),
 )
-def forward_ad(variant: Variant, device: str, width: int, depth: int, batch: int) -> Task:
+def forward_ad(variant: Variant, width: int, depth: int, batch: int) -> Task:
     """The step: value and derivative of the net, in a direction of its input or of its parameters."""
     way = variant.choice(*forward_ad.own)
     model = perceptron(width, width, depth, width, OwnTanh if way == "custom" else nn.Tanh)
@@ -273,4 +268,4 @@ def forward_ad(variant: Variant, device: str, width: int, depth: int, batch: int
         "dual_parameters": dual_parameters,
         "jvp_parameters": lambda *_: jvp(of_parameters, (parameters,), (directions,)),
     }
-    return calling(variant, device, variant(ways[way]), x, direction, model=model)
+    return calling(variant, variant(ways[way]), x, direction, model=model)

@@ -83,10 +83,10 @@ def residual_net(variant: Variant, image: int, batch: int, **size: Any) -> tuple
     full=(224, 64, (2, 2, 2, 2), 128),
     variants=("eager", "compile", "channels_last", "compile+channels_last"),
 )
-def resnet18(variant: Variant, device: str, **size: Any) -> Task:
+def resnet18(variant: Variant, **size: Any) -> Task:
     """The inference step."""
     model, images = residual_net(variant, bottlenecks=False, **size)
-    return inference(variant, device, model.eval(), images, len(images))
+    return inference(variant, model.eval(), images, len(images))
 
 
 @described(
@@ -97,12 +97,12 @@ def resnet18(variant: Variant, device: str, **size: Any) -> Task:
     full=(224, 64, (3, 4, 6, 3), 64),
     variants=("eager", "channels_last", "channels_last+amp", "compile+channels_last+amp"),
 )
-def resnet50(variant: Variant, device: str, **size: Any) -> Task:
+def resnet50(variant: Variant, **size: Any) -> Task:
     """The training step."""
     model, images = residual_net(variant, bottlenecks=True, **size)
     labels = torch.randint(0, 1000, (len(images),))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    return classification(variant, device, model, optimizer, repeat((images, labels)), images)
+    return classification(variant, model, optimizer, repeat((images, labels)), images)
 
 
 @described(
@@ -113,14 +113,14 @@ def resnet50(variant: Variant, device: str, **size: Any) -> Task:
     full=(224, 64, 16, 64),
     variants=("eager", "fx_fused"),
 )
-def conv_bn(variant: Variant, device: str, image: int, width: int, depth: int, batch: int) -> Task:
+def conv_bn(variant: Variant, image: int, width: int, depth: int, batch: int) -> Task:
     """The inference step."""
     layers = ((nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU()) for i, o in pairwise([3] + depth * [width]))
     model = nn.Sequential(*chain.from_iterable(layers))
     images = torch.randn(batch, 3, image, image)
     with torch.no_grad():
         model(images)  # so that the running statistics are not trivial
-    return inference(variant, device, model.eval(), images, batch)
+    return inference(variant, model.eval(), images, batch)
 
 
 UNORDERED: dict[str, Any] = {"in_order": False} if "in_order" in signature(DataLoader).parameters else {}
@@ -144,12 +144,12 @@ def prepared(raw: Tensor, image: int, index: int) -> tuple[Tensor, int]:
     variants=("workers0", "workers4"),
     own=("workers0", "workers4"),
 )
-def dataloader(variant: Variant, device: str, raw: int, image: int, width: int, batch: int) -> Task:
+def dataloader(variant: Variant, raw: int, image: int, width: int, batch: int) -> Task:
     """The training step, including the fetch of a batch; every batch has the same images."""
     model = ResNet((1, 1, 1, 1), bottlenecks=False, width=width)
     images = torch.randint(0, 256, (batch, 3, raw, raw), dtype=torch.uint8, device="cpu")
     workers = int(variant.choice(*dataloader.own).removeprefix("workers"))
-    batches = loaded(IndexedSamples(batch, partial(prepared, images, image)), batch, device, workers, **UNORDERED)
+    batches = loaded(IndexedSamples(batch, partial(prepared, images, image)), batch, workers, **UNORDERED)
     example = torch.randn(batch, 3, image, image)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    return classification(variant, device, model, optimizer, batches, example)
+    return classification(variant, model, optimizer, batches, example)

@@ -7,8 +7,6 @@ from fnmatch import fnmatchcase
 from statistics import median
 from textwrap import shorten
 
-from msgspec.structs import replace
-
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import OPERATOR, Comparison
@@ -16,11 +14,10 @@ from tracediff.diff.gate.limits import NAMED, Limit
 from tracediff.diff.ops import Op, TestedWork
 from tracediff.diff.statistics.runs import reach
 from tracediff.errors import TracediffError, did_you_mean, quoted
-from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import Manifest
-from tracediff.pair import total
 from tracediff.profile.events.step_states import STATES
 from tracediff.runtimes import KERNEL
+from tracediff.structs import FrozenStruct, total
 
 Interval = tuple[float, float]
 """The ends of a 95 % interval of a relative change."""
@@ -45,7 +42,7 @@ FEW_RUNS = "too few runs: significance unknown"
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
 
-class Figure(Frozen):
+class Figure(FrozenStruct):
     """One number per side.
 
     Attributes:
@@ -159,7 +156,7 @@ def _below(limit: Limit, comparison: Comparison) -> list[Figure]:
     for op in matches:
         work = work_of_name[op.counted_as]
         figure = _time(f"gpu-below:{op.name}", *work.us, work.significance.interval, comparison)
-        out.append(replace(figure, exact=_is_added(op, comparison), q=work.significance.q_value if several else None))
+        out.append(figure.replace(exact=_is_added(op, comparison), q=work.significance.q_value if several else None))
     return out
 
 
@@ -193,7 +190,7 @@ def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
     if _is_added(op, comparison):
         return Figure(f"op:{op.name}", control, test, exact=True, statistic=statistic)
     figure = _time(f"op:{op.name}", control, test, op.significance.interval, comparison)
-    return replace(figure, q=op.significance.q_value if several else None, statistic=statistic)
+    return figure.replace(q=op.significance.q_value if several else None, statistic=statistic)
 
 
 def _time(subject: str, control: float, test: float, interval: Interval | None, comparison: Comparison) -> Figure:

@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from datetime import date
 
-from msgspec.structs import replace
-
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.figures import (
@@ -20,7 +18,7 @@ from tracediff.diff.gate.limits import STOPPING, GateSettings, Limit, Waiver, wa
 from tracediff.diff.preflight import REFUSED, Reason
 from tracediff.diff.statistics.runs import runs_to_detect, runs_to_separate
 from tracediff.formatting import signed_percent
-from tracediff.frozen import Frozen
+from tracediff.structs import FrozenStruct
 
 SINGLE_RUN = "single-run"
 PASS, REGRESSION, INCONCLUSIVE, WAIVED, NOT_COMPARABLE = (
@@ -42,7 +40,7 @@ UNTESTED = f"decided by the figures alone ({SINGLE_RUN} is allowed): significanc
 EXIT_CODES = {PASS: 0, REGRESSION: 1, INCONCLUSIVE: 3, NOT_COMPARABLE: 3}
 
 
-class Judged(Frozen):
+class Judged(FrozenStruct):
     """The result of one limit on one figure.
 
     Attributes:
@@ -66,7 +64,7 @@ class Judged(Frozen):
         return None if self.figure.control is None else self.limit.bound(self.figure.control)
 
 
-class Gate(Frozen):
+class Gate(FrozenStruct):
     """The result of the whole check.
 
     Attributes:
@@ -113,7 +111,7 @@ def check(comparison: Comparison, settings: GateSettings, today: date) -> Gate:
     judge = _judge_without_test if SINGLE_RUN in settings.allow else _judge
     judged = [judge(limit, figure) for limit in settings.limits for figure in figures(limit, comparison)]
     if stopping:
-        judged = [replace(j, result=INCONCLUSIVE, why=f"not decided: {_codes(stopping)}", settle="") for j in judged]
+        judged = [j.replace(result=INCONCLUSIVE, why=f"not decided: {_codes(stopping)}", settle="") for j in judged]
     else:
         judged = [_waived(j, settings.waivers, today) for j in judged]
     return Gate(comparison, stopping, tuple(judged))
@@ -145,7 +143,7 @@ def _waived(judged: Judged, waivers: Sequence[Waiver], today: date) -> Judged:
     waiver = waiver_for(judged.figure.subject, waivers) if judged.result == REGRESSION else None
     if waiver is None:
         return judged
-    return replace(judged, waiver=waiver, result=REGRESSION if waiver.has_expired(today) else WAIVED)
+    return judged.replace(waiver=waiver, result=REGRESSION if waiver.has_expired(today) else WAIVED)
 
 
 def _judge(limit: Limit, figure: Figure) -> Judged:
@@ -167,7 +165,7 @@ def _judge_without_test(limit: Limit, figure: Figure) -> Judged:
     """`_judge`, but a figure that has too few runs for an interval is taken as exact."""
     if figure.why != FEW_RUNS:
         return _judge(limit, figure)
-    return replace(_judge(limit, replace(figure, exact=True)), why=UNTESTED)
+    return _judge(limit, figure.replace(exact=True)).replace(why=UNTESTED)
 
 
 def _judge_interval(limit: Limit, figure: Figure, control: float, interval: Interval) -> Judged:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from tracediff import thresholds
 from tracediff.diff.preflight import DOUBTFUL
 from tracediff.errors import TracediffError, did_you_mean, quoted
-from tracediff.frozen import Frozen
 from tracediff.ingest.files.documents import read_toml
 from tracediff.profile.events.step_states import STATES
+from tracediff.structs import FrozenStruct
 
 NAMED = ("state", "family", "op", "gpu-below")
 """Kinds of subject that need a name after a colon."""
@@ -32,7 +32,7 @@ FRACTION = re.compile(r"0(?:\.\d{1,15})?", re.ASCII)
 FORM = "write SUBJECT=RELATIVE or SUBJECT=RELATIVE,ABSOLUTE, such as family:gemm=5%,20us"
 
 
-class Limit(Frozen):
+class Limit(FrozenStruct):
     """The largest increase that is allowed for a subject; exceeded if both parts are exceeded.
 
     Attributes:
@@ -131,7 +131,7 @@ def parse_absolute(text: str, unit: str, where: str) -> float:
     return float(amount[1]) * FACTORS[unit][amount[2]]
 
 
-class Waiver(Frozen):
+class Waiver(FrozenStruct):
     """Permission for limits to be exceeded until a date."""
 
     pattern: str
@@ -162,7 +162,7 @@ KEYS = ("max_regression", "min_delta", "allow", "limit", "waiver")
 SEE = "docs/ci.md lists the valid keys"
 
 
-class GateSettings(Frozen):
+class GateSettings(FrozenStruct):
     """The settings of a check.
 
     Attributes:
@@ -202,7 +202,7 @@ def read_settings(path: Path) -> GateSettings:
     document = read_toml(path, SEE)
     check = document.get("check")
     if not isinstance(check, dict) or set(document) != {"check"}:
-        raise TracediffError(str(path), "[check] must be its only table", SEE)
+        raise TracediffError(path, "[check] must be its only table", SEE)
     return _settings(check, str(path))
 
 

@@ -11,10 +11,10 @@ from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
 from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Sides, scopes_of
 from tracediff.diff.matching.sequence import by_sequence
-from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import MEMCPY
+from tracediff.structs import Pair
 
 
 def cascade(items: Sides, trees: Trees, pairing: Pairing) -> list[Match]:

@@ -16,7 +16,7 @@ from tracediff.arrays import group_by
 from tracediff.diff.matching.align import Joined, align, ascending, equal_in_turn
 from tracediff.diff.matching.call_pairs import STEADY, shape_key
 from tracediff.diff.matching.items import VIEWS, Item, Leftover, Match, Sides, base_name
-from tracediff.pair import Pair
+from tracediff.structs import Pair
 
 PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""

@@ -12,18 +12,17 @@ from itertools import chain, takewhile
 from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from tracediff.aggregate.call_tree import CallTree, Trees, Work
 from tracediff.arrays import shared_value
 from tracediff.formatting import joined
-from tracediff.frozen import Frozen
 from tracediff.ingest.manifest import CompiledGraph, CompiledKernel, Manifest, TorchLog
 from tracediff.ingest.model.names import as_one
-from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
+from tracediff.structs import FrozenStruct, Pair
 
 GRAPH_OF_NAME = late(r"^graph_\d+_")
 VIEWS = late(
@@ -34,7 +33,7 @@ VIEWS = late(
 PHASE_OF = {"inference": "forward"}
 
 
-class KernelOrigin(Frozen):
+class KernelOrigin(FrozenStruct):
     """What one kernel computes: base names of the original operators (``native_layer_norm``; empty where unknown), the
     module that holds them all, None where none does, and their lines of code, None where unknown.
     """
@@ -62,7 +61,7 @@ class Origins:
         unknown or ambiguous.
         """
         collected, logged = self._collected(kernel, phase, occurrence), self._of_logs(kernel, phase)
-        return replace(collected, line=logged.line) if collected and logged else collected or logged
+        return collected.replace(line=logged.line) if collected and logged else collected or logged
 
     def _of_logs(self, kernel: str, phase: str) -> KernelOrigin | None:
         """By its phase, else where all phases agree."""

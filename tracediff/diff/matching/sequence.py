@@ -21,8 +21,8 @@ from tracediff.arrays import Floats, Int64, group_by
 from tracediff.diff.matching.align import Joined, Pairs, align, ascending, only_ones
 from tracediff.diff.matching.items import Item, Leftover, Match, Scopes, Sides
 from tracediff.diff.matching.similarity import Similarity
-from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
+from tracediff.structs import Pair
 
 UP, LEFT, PAIRED = range(3)
 

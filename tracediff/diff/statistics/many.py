@@ -11,10 +11,10 @@ import numpy as np
 
 from tracediff import thresholds
 from tracediff.arrays import Floats, tuples
-from tracediff.frozen import Frozen
+from tracediff.structs import FrozenStruct
 
 
-class Significance(Frozen):
+class Significance(FrozenStruct):
     """What the runs of both sides say of the change of one number.
 
     Attributes:
@@ -38,7 +38,7 @@ class Significance(Frozen):
 UNTESTED = Significance()
 
 
-class Tested(Frozen):
+class Tested(FrozenStruct):
     """What testing says of many numbers.
 
     Attributes:

@@ -11,8 +11,7 @@ from operator import sub
 from statistics import NormalDist, fmean, median, stdev
 
 from tracediff import bounds, thresholds
-from tracediff.frozen import Frozen
-from tracediff.pair import Pair
+from tracediff.structs import FrozenStruct, Pair
 
 
 @lru_cache(maxsize=256)  # the sides of an interval, and rows of as many runs, ask for the same
@@ -64,7 +63,7 @@ def _fraction(a: float, b: float, x: float) -> float:
     return value
 
 
-class Estimate(Frozen):
+class Estimate(FrozenStruct):
     """The effect of test against control as a logarithm of their ratio.
 
     Attributes:

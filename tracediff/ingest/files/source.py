@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from tracediff import bounds
 from tracediff.errors import TracediffError
-from tracediff.frozen import Frozen
+from tracediff.structs import FrozenStruct
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -47,7 +47,7 @@ def display_path(path: str) -> str:
     return path if path.isascii() else path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-class TraceFile(Frozen, order=True):
+class TraceFile(FrozenStruct, order=True):
     """The location of one trace.
 
     Attributes:

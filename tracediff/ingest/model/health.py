@@ -9,14 +9,14 @@ from typing import SupportsInt
 from msgspec import Struct, field
 
 from tracediff import bounds
-from tracediff.frozen import Frozen
+from tracediff.structs import FrozenStruct
 
 UNREADABLE = "events that are not valid JSON were dropped"
 REPAIRED = "events with a few invalid characters (NaN, single backslashes, …) were repaired"
 """Messages used in more than one place."""
 
 
-class Note(Frozen):
+class Note(FrozenStruct):
     """What was dropped, repaired or guessed while the traces were read."""
 
     code: str

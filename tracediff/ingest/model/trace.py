@@ -12,11 +12,11 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff.arrays import MISSING, AnyArray, Bools, Int64, Spans, distinct, marked, sorted_by
-from tracediff.frozen import Frozen
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
 from tracediff.ingest.model.times import LARGEST_US
+from tracediff.structs import FrozenStruct
 
 Codes = NDArray[np.int32]
 Columns = dict[str, AnyArray]
@@ -41,7 +41,7 @@ FLAGS = ("with_stack", "record_shapes", "profile_memory", "with_modules", "with_
 """Options of the profiler, as the metadata spells them."""
 
 
-class Distributed(Frozen):
+class Distributed(FrozenStruct):
     """The ``distributedInfo`` of this process.
 
     Attributes:
@@ -53,14 +53,14 @@ class Distributed(Frozen):
     pg_config: Any = None
 
 
-class Device(Frozen):
+class Device(FrozenStruct):
     """One entry of ``deviceProperties``."""
 
     id: Number | None = None
     name: str = ""
 
 
-class TraceMeta(Frozen, rename="camel"):
+class TraceMeta(FrozenStruct, rename="camel"):
     """The allow-listed top-level metadata: no other metadata is read, kept or shown.
 
     Attributes:
@@ -71,7 +71,7 @@ class TraceMeta(Frozen, rename="camel"):
     device_properties: tuple[Device, ...] = ()
     base_time_nanoseconds: Nanoseconds | None = None
     torch_version: str | None = msgspec.field(default=None, name="torch_version")
-    versions: dict[str, Number] = field(default_factory=dict)
+    versions: dict[str, Number] = msgspec.field(default_factory=dict)
     flags: tuple[str, ...] = ()
 
 
@@ -338,7 +338,7 @@ def _whole(text: str) -> int:
     return int(text) if text.lstrip("-").isdecimal() and text.isascii() and len(text) < 19 else MISSING
 
 
-class EventRecord(Frozen, kw_only=True):
+class EventRecord(FrozenStruct, kw_only=True):
     """One event.
 
     Attributes:

@@ -4,12 +4,12 @@ imported for such files only.
 
 from collections.abc import Callable, Iterator
 
-from tracediff.frozen import Frozen
 from tracediff.ingest.files.source import TraceFile, Unpacked
 from tracediff.ingest.model.trace import Trace
+from tracediff.structs import FrozenStruct
 
 
-class Reader(Frozen):
+class Reader(FrozenStruct):
     """One file format.
 
     Attributes:

@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import MISSING, Int64, tuples
@@ -133,7 +132,7 @@ def traces_of(file: TraceFile, path: Path) -> Iterator[tuple[Trace, bool]]:
             raise TracediffError(file, "no such rank in the database", "read it again: it has changed")
         for rank in ranks:
             part = f"rank{rank}" if len(processes) > 1 else ""
-            yield ProcessEvents(database, processes[rank]).trace(replace(file, part=part)), rank == ranks[-1]
+            yield ProcessEvents(database, processes[rank]).trace(file.replace(part=part)), rank == ranks[-1]
 
 
 def _check(database: Database) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracediff.arrays import MISSING, Int64, distinct, sorted_by, tuples
-from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import CPU, DEVICE_NAMES
+from tracediff.structs import FrozenStruct
 
 CHANGE, FAILURE = "[memory]", "[OutOfMemory]"
 HOST = CPU.device
@@ -18,7 +18,7 @@ FROM_ZERO = " (above the file's start)"
 """Suffix of devices for which only changes are recorded (torch before 1.11)."""
 
 
-class Allocations(Frozen, kw_only=True):
+class Allocations(FrozenStruct, kw_only=True):
     """The allocations and frees of one device: m events in order of time. A level counts the events so far, 0 … m.
 
     Attributes:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import (
@@ -56,7 +55,7 @@ def first_collectives(context: Context, notes: Notes) -> Collectives:
         max(len(operations.kind) - bounds.COLLECTIVES, 0),
     )
     columns = (name for name in Collectives.__struct_fields__ if name != "kinds")
-    return replace(operations, **{name: getattr(operations, name)[: bounds.COLLECTIVES] for name in columns})
+    return operations.replace(**{name: getattr(operations, name)[: bounds.COLLECTIVES] for name in columns})
 
 
 def collectives(context: Context) -> Collectives:
@@ -127,7 +126,7 @@ def traffic(
     code, first = combined(kind, ranks)
     for same, row in enumerate(first.tolist()):
         mine = np.flatnonzero((code == same) & has_size)
-        byte_counts = bus_bytes(replace(kinds[kind[row]], ranks=int(ranks[row])), size[mine])
+        byte_counts = bus_bytes(kinds[kind[row]].replace(ranks=int(ranks[row])), size[mine])
         if byte_counts is not None:
             carried[mine], is_known[mine] = byte_counts, True
     return size * has_size, ns * has_size, carried, ns * is_known

@@ -32,7 +32,6 @@ from tracediff.arrays import (
     tuples,
     union,
 )
-from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.analyses.critical_path_gpu import (
     DeviceEvents,
@@ -58,6 +57,7 @@ from tracediff.profile.placement.nesting import (
 )
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
+from tracediff.structs import FrozenStruct
 
 WHOLE = ON_HOST = -1
 """Used as a thread code for the host as one thread, and as a source, or a GPU event, where the path is on the host."""
@@ -118,7 +118,7 @@ class CriticalPath(Spans, kw_only=True):
         return concatenated(parts)
 
 
-class Host(Frozen, kw_only=True, dict=True):
+class Host(FrozenStruct, kw_only=True, dict=True):
     """The host side of a walk.
 
     Attributes:

@@ -6,7 +6,6 @@ tiles the period, so the times on the path add up to it.
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracediff import bounds
@@ -200,7 +199,7 @@ def _with_start(path: CriticalPath, sources: Sources) -> CriticalPath:
     span = {"step": 0, "source": sources.start, "thread": WHOLE, "start": low, "end": high}
     columns = {name: getattr(path, name)[others] for name in span}
     columns["end"] = np.where(before[others], low, columns["end"])
-    return replace(path, **{name: np.append(column, span[name]) for name, column in columns.items()})
+    return path.replace(**{name: np.append(column, span[name]) for name, column in columns.items()})
 
 
 def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from tracediff.arrays import Int64
-from tracediff.frozen import Frozen
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.step_states import StepAccount, step_account
@@ -15,9 +14,10 @@ from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
 from tracediff.profile.placement.nesting import Lane, Lanes, Painting, build_lanes
 from tracediff.profile.placement.scopes import collective_waits
 from tracediff.profile.placement.steps import Steps, find_steps
+from tracediff.structs import FrozenStruct
 
 
-class Context(Frozen, kw_only=True, dict=True):
+class Context(FrozenStruct, kw_only=True, dict=True):
     """The events of one file with steps, launches, lanes and calls; see the classes of its fields.
 
     Attributes:

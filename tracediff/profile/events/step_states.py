@@ -22,13 +22,13 @@ from tracediff.arrays import (
     stacked,
     sums,
 )
-from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.nesting import ALWAYS, Painting, pieces, thread_ranks
 from tracediff.profile.placement.scopes import is_loading
 from tracediff.runtimes import is_synchronising
+from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:  # which has the account
     from tracediff.profile.events.context import Context
@@ -53,7 +53,7 @@ BUSY_STATES = STATES[:3]
 NO_OWNER = -1
 
 
-class StepAccount(Frozen):
+class StepAccount(FrozenStruct):
     """The division of each step's period into states.
 
     Attributes:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tracediff.errors import TracediffError
-from tracediff.frozen import Frozen
 from tracediff.ingest.files.documents import read_toml
 from tracediff.patterns import NAMES_KEPT, followed, late
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_direction, is_communication, is_memset
+from tracediff.structs import FrozenStruct
 
 COMMUNICATION, OTHER = "communication", "other"
 ONNX_EVENT = "_(?:kernel_time|fence_(?:before|after))$"
@@ -115,7 +115,7 @@ MANGLED = late(r"L[a-z]n?\d+E|S[0-9A-Z]?_|T\d?_|DF16|([1-9]\d{0,3})(?=[A-Za-z_])
 """An argument, a reference back, or the length of the identifier that follows."""
 
 
-class Families(Frozen):
+class Families(FrozenStruct):
     """Rules that map names to families: a user's own, then the built-in ones.
 
     Attributes:

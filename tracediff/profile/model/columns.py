@@ -10,14 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.arrays import Bools, Int64
-from tracediff.frozen import Frozen
+from tracediff.structs import FrozenStruct
 
 Table = TypeVar("Table", bound=Struct)
 ANY = -(1 << 63)
 """The `low` of columns that any integer fits."""
 
 
-class Column(Frozen, kw_only=True):
+class Column(FrozenStruct, kw_only=True):
     """What a column of integers holds.
 
     Attributes:

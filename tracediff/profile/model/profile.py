@@ -9,10 +9,10 @@ import numpy as np
 from msgspec import field
 
 from tracediff.arrays import Int64, Spans
-from tracediff.frozen import Frozen
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model.health import Note
 from tracediff.profile.model.columns import ANY, Column, amount, key, no_rows
+from tracediff.structs import FrozenStruct
 
 Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 Step = Annotated[Int64, key("steps")]
@@ -28,7 +28,7 @@ Amount = Annotated[Int64, amount()]
 OfSteps = Annotated[Int64, amount(rows="steps")]
 
 
-class Origin(Frozen):
+class Origin(FrozenStruct):
     """Where a profile comes from: allow-listed facts only.
 
     Attributes:
@@ -51,7 +51,7 @@ class Origin(Frozen):
     gpu_count: int = 0
 
 
-class OpTable(Frozen, kw_only=True):
+class OpTable(FrozenStruct, kw_only=True):
     """Occurrences by (step, category, name), r rows; step is a position, −1 outside every step.
 
     Attributes:
@@ -68,7 +68,7 @@ class OpTable(Frozen, kw_only=True):
     self_ns: Amount
 
 
-class CallTable(Frozen, kw_only=True):
+class CallTable(FrozenStruct, kw_only=True):
     """The tree of calls (`calls`), k nodes, and r rows by (step, node).
 
     Attributes:
@@ -97,7 +97,7 @@ class CallTable(Frozen, kw_only=True):
     self_ns: Amount
 
 
-class CompiledCalls(Frozen, kw_only=True):
+class CompiledCalls(FrozenStruct, kw_only=True):
     """The operators that the code of compiled graphs calls itself (`compiled_calls`), c rows by node.
 
     Attributes:
@@ -110,7 +110,7 @@ class CompiledCalls(Frozen, kw_only=True):
     ordinal: Annotated[Int64, Column(high=1 << 53)]
 
 
-class WorkTable(Frozen, kw_only=True):
+class WorkTable(FrozenStruct, kw_only=True):
     """Work by (step, place, kind), r rows: GPU events, or on traces without them the self time of operators.
 
     Attributes:
@@ -141,7 +141,7 @@ class WorkTable(Frozen, kw_only=True):
     size: Amount
 
 
-class LeafTable(Frozen, kw_only=True):
+class LeafTable(FrozenStruct, kw_only=True):
     """What each step waited for, by (step, leaf), r rows (`leaves`); over a step ``path_ns`` adds up to its period.
 
     Attributes:
@@ -201,7 +201,7 @@ class Marks(Spans, kw_only=True):
         return tuple(longest for longest, *_ in self.names)
 
 
-class Memory(Frozen):
+class Memory(FrozenStruct):
     """Bytes allocated on one device.
 
     Attributes:
@@ -216,7 +216,7 @@ class Memory(Frozen):
     from_zero: bool
 
 
-class Timeline(Frozen, kw_only=True):
+class Timeline(FrozenStruct, kw_only=True):
     """The period of one step.
 
     Attributes:
@@ -236,7 +236,7 @@ class Timeline(Frozen, kw_only=True):
     memory: tuple[Memory, ...]
 
 
-class PackedTimeline(Frozen):
+class PackedTimeline(FrozenStruct):
     """A timeline as it is kept: of the many files of a set, one step is shown.
 
     Attributes:
@@ -257,7 +257,7 @@ class PackedTimeline(Frozen):
         return timeline
 
 
-class TableRows(Frozen):
+class TableRows(FrozenStruct):
     """One further table (`tables`): r rows by (step, key).
 
     Attributes:
@@ -272,7 +272,7 @@ class TableRows(Frozen):
     values: Annotated[Grid, Column(low=ANY, merged="sum")]
 
 
-class CollectiveKind(Frozen):
+class CollectiveKind(FrozenStruct):
     """The properties that distinguish kinds of collective operations.
 
     Attributes:
@@ -310,7 +310,7 @@ class Collectives(Spans, kw_only=True):
     exposed: Int64
 
 
-class Owned(Frozen, kw_only=True):
+class Owned(FrozenStruct, kw_only=True):
     """Whose the time of the GPU states is, r rows.
 
     Attributes:
@@ -324,7 +324,7 @@ class Owned(Frozen, kw_only=True):
     ns: Count
 
 
-class Accounts(Frozen, kw_only=True):
+class Accounts(FrozenStruct, kw_only=True):
     """The accounts of one file as a snapshot keeps them. Times in ns, int64.
 
     Attributes:

@@ -8,14 +8,14 @@ import numpy as np
 
 from tracediff.arrays import Bools
 from tracediff.errors import TracediffError, quoted
-from tracediff.frozen import Frozen
 from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
+from tracediff.structs import FrozenStruct
 
 RANGE = late(r"^\s*(\d{1,18})\s*(?:\.\.\s*(\d{1,18})\s*)?$", re.ASCII)
 
 
-class Selection(Frozen):
+class Selection(FrozenStruct):
     """Which steps of a file are used: by default all but the first where there are three or more, else all.
 
     Attributes:

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from tracediff.frozen import Frozen
+from tracediff.structs import FrozenStruct
 
 
-class DevicePeaks(Frozen):
+class DevicePeaks(FrozenStruct):
     """A known device.
 
     Attributes:

@@ -11,12 +11,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
-from tracediff.frozen import Frozen
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.recorded_sizes import Dims, Inputs, Tensor, times
+from tracediff.structs import FrozenStruct
 
 LARGEST = 1 << 56
 """FLOPs or bytes of one call beyond which its sizes are taken for wrong."""
@@ -25,7 +24,7 @@ Outputs = Mapping[tuple[Dims, Dims], Dims]
 """(input, weight) → output of convolutions, where backward calls record it."""
 
 
-class OperatorWork(Frozen):
+class OperatorWork(FrozenStruct):
     """The work of one call.
 
     Attributes:
@@ -50,7 +49,7 @@ def flop_work(op: str, inputs: Inputs, outputs: Outputs) -> OperatorWork | None:
     work = FORMULAS[base](base, inputs, outputs)
     factor = 4 if work.dtype.startswith("complex") else 1  # a complex multiplication and addition are eight real ones
     flop = None if work.flop is None else factor * work.flop
-    return replace(work, flop=_believed(flop), bytes=_believed(work.bytes))
+    return work.replace(flop=_believed(flop), bytes=_believed(work.bytes))
 
 
 def has_flop(op: str) -> bool:

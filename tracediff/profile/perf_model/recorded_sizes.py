@@ -11,9 +11,9 @@ import numpy as np
 
 from tracediff import bounds
 from tracediff.arrays import Int64, mapped
-from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
+from tracediff.structs import FrozenStruct
 
 Dims = tuple[int, ...]
 
@@ -48,7 +48,7 @@ def dtype_of(spelled: str) -> tuple[str, int] | None:
     return DTYPES.get(spelled.lower())
 
 
-class Tensor(Frozen):
+class Tensor(FrozenStruct):
     """A tensor as a call was given it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Tensor(Frozen):
     distinct: int
 
 
-class Inputs(Frozen):
+class Inputs(FrozenStruct):
     """The arguments of one call.
 
     Attributes:

@@ -14,7 +14,6 @@ import numpy as np
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, all_none, combined, grouped, marked, ordinals, sorted_by, values_at
-from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes
@@ -35,6 +34,7 @@ from tracediff.profile.placement.scopes import (
 )
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising, may_wait
+from tracediff.structs import FrozenStruct
 
 INSTANCE = late(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d{1,18}))?$")
 CALL_OF_GRAPH = late(r"## Call CompiledFxGraph (\w+) ##")
@@ -88,7 +88,7 @@ KINDS = ("phase", "annotation", "module", "op")
 PHASE, ANNOTATION, MODULE, OP = range(len(KINDS))
 
 
-class Calls(Frozen):
+class Calls(FrozenStruct):
     """The call tree of one file, and the node of each scope of the ops lane.
 
     Attributes:

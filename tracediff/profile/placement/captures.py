@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import MISSING, Int64, all_none, combined, group_by, group_rows, sorted_by, tuples, values_at
@@ -185,7 +184,7 @@ def with_replayed(
             counts.update((step, new) for new in reached)
     if annotated:
         notes.add(ANNOTATED, "kernels of graph replays have the annotations of their graph", len(annotated))
-    return replace(calls, table=_grafted(trace, calls.table, grafts, counts)), node
+    return calls.replace(table=_grafted(trace, calls.table, grafts, counts)), node
 
 
 def _captured_paths(
@@ -278,4 +277,4 @@ def _grafted(trace: Trace, table: CallTable, grafts: Grafts, counts: Mapping[tup
     new |= dict(zip(OCCURRENCES, rows.T, strict=True))
     whole = {c: np.concatenate((getattr(table, c), values)) for c, values in new.items()}
     order = np.lexsort((whole["node"], whole["step"]))
-    return replace(table, **(whole | {c: whole[c][order] for c in OCCURRENCES}))
+    return table.replace(**(whole | {c: whole[c][order] for c in OCCURRENCES}))

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.arrays import (
@@ -25,11 +24,11 @@ from tracediff.arrays import (
     sorted_by,
     values_at,
 )
-from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import EventSpans, Trace
 from tracediff.profile.model.columns import no_rows, rows_of
+from tracediff.structs import FrozenStruct
 
 BLOCK = 1 << 16
 
@@ -141,7 +140,7 @@ def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     if 2 * np.count_nonzero(is_open) > len(is_open):  # a copy would cost more than it spares
         return lane
     part = rows_of(lane, is_open)
-    return replace(part, parent=values_at(np.cumsum(is_open) - 1, part.parent))
+    return part.replace(parent=values_at(np.cumsum(is_open) - 1, part.parent))
 
 
 def nearest(lane: Lane, mask: Bools) -> Int64:
@@ -266,7 +265,7 @@ Pieces = list[Int64]
 """Start and end in ns of disjoint parts of scopes, and their positions in the lane."""
 
 
-class Painting(Frozen):
+class Painting(FrozenStruct):
     """The row that applies from each time to the next; the first time is ALWAYS.
 
     Attributes:

@@ -22,7 +22,6 @@ from tracediff.arrays import (
     union,
     values_at,
 )
-from tracediff.frozen import Frozen
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.names import innermost_line
 from tracediff.ingest.model.trace import Trace
@@ -38,6 +37,7 @@ from tracediff.profile.placement.nesting import (
     painted,
 )
 from tracediff.runtimes import collective_of_scope, is_host_collective
+from tracediff.structs import FrozenStruct
 
 PHASES = ("forward", "backward", "optimizer", "other", "unknown")
 FORWARD, BACKWARD, OPTIMIZER, OTHER, UNKNOWN = range(len(PHASES))
@@ -74,7 +74,7 @@ def chain(paths: Paths, path: int) -> list[int]:
     return names[::-1]
 
 
-class Scopes(Frozen):
+class Scopes(FrozenStruct):
     """The phase (index into PHASES), annotations and modules of each scope of the ops lane, by its position there."""
 
     phase: NDArray[np.int8]

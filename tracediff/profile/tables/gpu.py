@@ -7,7 +7,6 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracediff.arrays import (
     MISSING,
@@ -167,7 +166,7 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     int64[m].
     """
     whole = len(gpu.rows) == len(context.gpu.rows)
-    account = context.account if whole else step_account(replace(context, gpu=gpu))
+    account = context.account if whole else step_account(context.replace(gpu=gpu))
     queued = _collectives_next(context, gpu)
     collective = union(*context.trace.spans(host_collectives(context.lanes)))
     low, high = int(context.completions[0]), int(context.completions[-1])

@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import field
 
 from tracediff.arrays import AnyArray, Int64, combined, grouped, numbered_texts
-from tracediff.frozen import Frozen
 from tracediff.profile.model.profile import TableRows
+from tracediff.structs import FrozenStruct
 
 UNITS = ("count", "ns", "bytes", "flop")
 Key = tuple[AnyArray, Sequence[str] | Callable[[int], str]]
@@ -20,7 +20,7 @@ Amounts = AnyArray | int
 """A number for each row, or for all."""
 
 
-class Titled(Frozen):
+class Titled(FrozenStruct):
     """What has a stable short name, its key in tables and JSON, and a title, its heading."""
 
     name: str

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import field
-from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.charts.marks import marks_text
@@ -55,7 +54,7 @@ def charts_within(charts: Iterable[Chart]) -> PageCharts:
     """The charts; one whose data would take more than is left of CHART_BYTES is marked as too large."""
     charts_by_name, room = {}, bounds.CHART_BYTES
     for one in charts:
-        fitting = one if one.size <= room else replace(one, size=0, is_too_large=True)
+        fitting = one if one.size <= room else one.replace(size=0, is_too_large=True)
         charts_by_name[one.name] = fitting
         room -= fitting.size
     return charts_by_name

@@ -18,12 +18,11 @@ from tracediff.diff.ops import largest_first
 from tracediff.diff.views import UNKNOWN
 from tracediff.errors import printable
 from tracediff.formatting import change, part, signed_time, time, time_unit
-from tracediff.frozen import Frozen
-from tracediff.pair import Pair, total
 from tracediff.present.columns import CHANGES, MEMBERS, OPS, PAGE, TEXT, RowSchema
 from tracediff.present.setting import side_names
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.explain import WHY, why_matched
+from tracediff.structs import FrozenStruct, Pair, total
 
 if TYPE_CHECKING:
     from tracediff.analysis import Analysis
@@ -163,7 +162,7 @@ KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are on
 HOW_ONE = "Width: time per step. Colour: kind of call."
 
 
-class Drawing(Frozen):
+class Drawing(FrozenStruct):
     """What a script of a page draws.
 
     Attributes:

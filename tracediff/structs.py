@@ -1,11 +1,24 @@
-"""`Pair`: what the two sides of a comparison have of the same thing."""
+"""What structs are made of: `FrozenStruct`, the base of those that do not change, and `Pair`, what the two sides of a
+comparison have of the same thing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar, dataclass_transform
 
-from tracediff.frozen import Frozen
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class FrozenStruct(Struct, frozen=True):
+    """A struct whose fields are set when it is made, and not again."""
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with ``changes`` of its fields."""
+        return replace(self, **changes)
+
 
 T = TypeVar("T")
 Made = TypeVar("Made")
@@ -58,7 +71,7 @@ class Timed:
         return delta
 
 
-class Amounts(Timed, Frozen):
+class Amounts(Timed, FrozenStruct):
     """The time of the same thing on both sides, and how often it occurs; numerators over a comparison's scale."""
 
     time: Pair[int] = NONE
