@@ -34,7 +34,7 @@ from tracediff.present.plain_text import shortened_pairs
 from tracediff.structs import FrozenStruct, Pair
 
 CLOSED = "0 ns unexplained"
-EFFECT = "what runs beside other work has no effect"
+EFFECT = "effect: what other work does not hide"
 DECISIVE = (
     "dtype",
     "layout",
