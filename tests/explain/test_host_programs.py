@@ -315,9 +315,7 @@ def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ra
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
     more = "2 × the FLOPs in 3 × the time"
     assert facts(comparison)["work-differs"].startswith(f"the work differs: after does {more}")
-    assert (
-        explanation_table(comparison.explanation).heads[0] == "Why (rank 1; effect: what other work does not hide)"
-    )
+    assert explanation_table(comparison.explanation).heads[0] == "Why (rank 1; effect: what other work does not hide)"
     assert changed_work(comparison, 5).title == "Operators (self time), mean of 2 ranks"
     assert "ranks 0–1 (step and why: rank 1; tables: mean of ranks)" in answer_of(comparison).setting
 
@@ -714,7 +712,7 @@ def test_the_same_calls_that_take_another_time_are_not_the_program(tmp_path, tim
     )
     comparison = compared(tmp_path, *sides)
     assert "the machine (load, clocks, threads)" in " ".join(answer_of(comparison).notes)
-    assert answer_of(comparison).because.startswith("Largest changes")
+    assert answer_of(comparison).because.startswith("Largest change")
 
 
 def test_the_total_of_what_one_side_calls_is_of_the_calls_that_are_counted(tmp_path):

@@ -208,7 +208,7 @@ def test_what_runs_beside_other_work_is_named(tmp_path):
     assert part.times.exposure == pytest.approx(-400)
     assert (
         answer_of(comparison).why
-        == "Largest changes: GPU work, less exposed (−400 µs: in all 1,400 → 1,400, mostly copy kernels)."
+        == "Largest change: GPU work, less exposed (−400 µs: in all 1,400 → 1,400, mostly copy kernels)."
     )
 
 

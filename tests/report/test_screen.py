@@ -38,7 +38,7 @@ def test_one_screen_with_the_explanation_on_top(control, test):
     assert len(lines) <= 34
     assert max(map(len, lines[:-1])) <= 80
     assert lines[-1].startswith("Next: tracediff ")
-    answers = ("Because of", "Mainly because of", "Partly because of", "Work that differs", "Largest changes")
+    answers = ("Because of", "Mainly because of", "Partly because of", "Work that differs", "Largest change")
     heads = [line for line in lines if line.startswith((*answers, "Why", "GPU work by", "Next"))]
     assert [head.split()[0].rstrip(":") for head in heads[1:]] in (["Why", "GPU", "Next"], ["Why", "Next"])
     assert heads[0].startswith(answers)

@@ -292,7 +292,8 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
     if does_as_much(leaves):
         part = percent(float(measured(leaves, WORDS)[0].sum()))
-        return [Fact(AS_MUCH, f"the same amount of work in what both sides do (sizes known for {part} of the time)")]
+        basis = "" if part == percent(1) else f" (sizes known for {part} of the time)"
+        return [Fact(AS_MUCH, f"the same amount of work in what both sides do{basis}")]
     is_work, _ = is_measured_work(leaves, WORDS)
     whole, measured_ns = leaves.total_of(is_work), leaves.total_of(is_work & (leaves.ratio > 0)).sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():

@@ -38,7 +38,7 @@ from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.setting import overlap, spans_us
 from tracediff.structs import Pair
 
-BECAUSE, OFFSET, LARGEST, ALL_ELSE = "{}because of", "offset {}by", "largest changes:", "all else"
+BECAUSE, OFFSET, LARGEST, ALL_ELSE = "{}because of", "offset {}by", "largest change", "all else"
 OF_WHICH = "of which "
 MAINLY, PARTLY = "mainly ", "partly "
 """In these, where not all causes are named, by whether those named are most of all that has their direction."""
@@ -256,6 +256,8 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
         parts.insert(sum(cause.size_us > part.size_us for cause in parts), part)
     parts = _with_calls(parts)
     parts.sort(key=lambda part: is_pace(part.chain))
+    if lead.endswith(LARGEST):
+        lead += ":" if len(parts) == 1 else "s:"
     whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
     texts = [_with_time(part, unit, what) for part, what in zip(parts, whats, strict=True)]
     return f"{lead} {joined(', '.join(texts[:-1]), texts[-1], by=' and ')}"

@@ -8,7 +8,7 @@ from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import is_hidden
 from tracediff.explain.leaves import GPU, HOST
 from tracediff.formatting import once, percent_number, with_decimals_of, with_digits
-from tracediff.present.path import path_us, read_path, unit_of
+from tracediff.present.path import read_path, unit_of
 from tracediff.structs import FrozenStruct, Pair
 
 
@@ -29,10 +29,6 @@ class Limit(FrozenStruct, kw_only=True):
         return "GPU" if self.gpu > self.host else "host"
 
 
-PARTS = {"GPU": GPU, "host": HOST}
-"""The parts of a path → the labels of their nodes."""
-
-
 def limits_of(comparison: Comparison) -> Pair[Limit] | None:
     """Both sides' limits; None without an explanation, or where a side has no GPU."""
     explanation, step = comparison.explanation, comparison.step_time
@@ -47,8 +43,8 @@ def limits_of(comparison: Comparison) -> Pair[Limit] | None:
 
 
 def limits_sentence(comparison: Comparison) -> str:
-    """``Limited by the host in a, by the GPU in b; GPU busy 41 → 97 %``, or where no line of the explanation has these
-    times, ``Critical path: host 23.6 → 0.8 ms; GPU work 10.3 → 29.4 ms, busy 41 → 97 %``; empty where it is unknown.
+    """``Limited by the host in a, by the GPU in b; GPU busy 41 → 97 %``, or where no line of the explanation has that
+    time, ``GPU work 10.3 → 29.4 ms, busy 41 → 97 %``; empty where it is unknown.
     """
     limits, explanation = limits_of(comparison), comparison.explanation
     if limits is None or explanation is None:
@@ -67,12 +63,9 @@ def limits_sentence(comparison: Comparison) -> str:
     busy = f"GPU {busy}" if has_line and not aside else f"GPU work {work}{aside}, {busy}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
-    if has_line:
-        places = [""] * 2 if control.by == test.by else [f" in {label}" for label in comparison.labels]
-        limited = dict.fromkeys(f"by the {side.by}{place}" for side, place in zip(limits, places, strict=True))
-        return f"Limited {', '.join(limited)}; {busy}"
-    of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
-    return f"Critical path{of_rank}: {_path(explanation, control.by)}; {busy}"
+    places = [""] * 2 if control.by == test.by else [f" in {label}" for label in comparison.labels]
+    limited = dict.fromkeys(f"by the {side.by}{place}" for side, place in zip(limits, places, strict=True))
+    return f"Limited {', '.join(limited)}; {busy}"
 
 
 CERTAIN = {"faster": "significantly less", "slower": "significantly more"}
@@ -82,15 +75,6 @@ CERTAIN = {"faster": "significantly less", "slower": "significantly more"}
 def _is_certain(comparison: Comparison, explanation: Explanation) -> bool:
     """Whether all GPU work takes another time for sure, though the step may not."""
     return comparison.verdict.result == "inconclusive" and explanation.gpu_work.word in CERTAIN
-
-
-def _path(explanation: Explanation, first: str) -> str:
-    """The path's parts, which add up to the step as they are shown, the one of this name ``first``."""
-    unit = with_decimals_of(unit_of(explanation), max(explanation.root.path) / 1000)
-    path = path_us(explanation, unit)
-    both = {name: path[label] for name, label in PARTS.items() if label in path}
-    order = sorted((name for name in both if max(map(unit.rounded, both[name]))), key=lambda name: name != first)
-    return f"{', '.join(f'{name} {once(map(unit.plain, both[name]))}' for name in order)} {unit.name}"
 
 
 def _is_hidden(explanation: Explanation, gpu_ns: list[float]) -> bool:
