@@ -266,7 +266,7 @@ def test_kernels_of_the_timeline_have_the_names_of_the_tables(tmp_path):
 
 def test_ranks_that_one_side_lacks_are_said(tmp_path):
     missing = charts.ranks(of_ranks(tmp_path, control=(0, 1), test=(0,))).layout.annotations[0].text
-    assert "Only one rank is on both sides (recorded: 0, 1 → 0)." in missing.replace("<br>", " ")
+    assert "Only one rank is on both sides (recorded: 0–1 → 0)." in missing.replace("<br>", " ")
 
 
 def test_one_rank_against_another_is_said(tmp_path):
