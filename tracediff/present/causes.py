@@ -334,12 +334,12 @@ def by_chance(comparison: Comparison) -> str | None:
 def _of_same_work(comparison: Comparison, first: Cause, runs: str) -> str | None:
     """See `by_chance`, of sides without a GPU whose operators are what changed most."""
     facts, verdict = comparison.facts, comparison.verdict
-    if not _is_as_much(first) or is_other_work(first) or any(f.is_other_work or f.code == UNIFORM for f in facts):
+    if not _is_as_much(first) or is_other_work(first) or any(fact.code == UNIFORM for fact in facts):
         return None
     if any(fact.code == SAME_CALLS for fact in facts):
         where = "the machine (load, clocks, threads) or a library"
         return f"the same calls take another time: {where} rather than the program"
-    if _doubles(verdict.control_us, verdict.test_us):
+    if _doubles(verdict.control_us, verdict.test_us) and _doubles(first.control_us, first.test_us):
         return None
     return f"with {runs} per side, the time of the same work may vary as much from run to run"
 
