@@ -18,8 +18,6 @@ from tracediff.profile.kernels.families import family_of
 from tracediff.profile.placement.scopes import BACKWARD, BACKWARD_OP, OTHER, PHASES
 from tracediff.structs import Pair
 
-Place = tuple[str, ...]
-
 
 def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
     """The part (0–1) of all calls that both sides make, where control made ``factor`` times as many."""
@@ -126,27 +124,32 @@ def in_parts(trees: Trees) -> str:
 
 def shared_calls(trees: Trees) -> Pair[CallShares]:
     """Of both sides: calls in modules of the same classes are paired first, then those that are left."""
-    calls = trees.map(_calls_at)
+    numbers: dict[tuple[int, str], int] = {}
+    calls = trees.map(lambda tree: _calls_at(tree, numbers))
     shares: Pair[CallShares] = Pair({}, {})
-    for key in calls[0].keys() & calls[1].keys():
-        places = [side[key] for side in calls]
-        both = {place: min(places[0][place][0], places[1][place][0]) for place in places[0].keys() & places[1].keys()}
-        left = [sum(number for number, _ in side.values()) - sum(both.values()) for side in places]
+    for key in (key for key in calls[0] if key in calls[1]):
+        control, test = places = [side[key] for side in calls]
+        both = {place: min(number, test[place][0]) for place, (number, _) in control.items() if place in test}
+        left = [fsum(number for number, _ in side.values()) - fsum(both.values()) for side in places]
         for share, side, unpaired in zip(shares, places, left, strict=True):
-            paired = {place: ns * both.get(place, 0) / number for place, (number, ns) in side.items() if number}
-            whole, ns = sum(ns for _, ns in side.values()), sum(paired.values())
-            rest = (whole - ns) * min(left) / unpaired if unpaired > 0 else 0.0
-            share[key] = (ns + rest) / whole if whole else 1.0
+            whole = fsum(ns for _, ns in side.values())
+            paired = fsum(ns * both.get(place, 0) / number for place, (number, ns) in side.items() if number)
+            rest = (whole - paired) * min(left) / unpaired if unpaired > 0 else 0.0
+            share[key] = (paired + rest) / whole if whole else 1.0
     return shares
 
 
-def _calls_at(tree: CallTree) -> dict[tuple[str, str], dict[Place, tuple[float, float]]]:
-    """(outermost operator, operator) → what is around it, without ordinals → (calls, ns of its own) per step."""
-    out: dict[tuple[str, str], dict[Place, tuple[float, float]]] = defaultdict(dict)
-    around: list[tuple[Place, str]] = []
+def _calls_at(
+    tree: CallTree, numbers: dict[tuple[int, str], int]
+) -> dict[tuple[str, str], dict[int, tuple[float, float]]]:
+    """(outermost operator, operator) → number of its place → (calls, ns of its own) per step; ``numbers``: (place
+    around it, label without ordinal) → number of a place.
+    """
+    out: dict[tuple[str, str], dict[int, tuple[float, float]]] = defaultdict(dict)
+    around: list[tuple[int, str]] = []
     for call in tree.calls:
-        place, outermost = around[call.parent] if call.parent >= 0 else ((), "")
-        place = (*place, class_of(call.label))
+        place, outermost = around[call.parent] if call.parent >= 0 else (-1, "")
+        place = numbers.setdefault((place, class_of(call.label)), len(numbers))
         if call.kind == "op":
             outermost = outermost or call.display_name
             number, ns = out[outermost, call.display_name].get(place, (0.0, 0.0))

@@ -217,10 +217,11 @@ def critical_path(context: Context) -> CriticalPath:
     device = device_of(context, rank)
     host = _host(context, rank, device)
     first, *before_last, last = context.completions.tolist()
-    spans = _spans(device, host, first, last, _completing(context, device, last))
+    completing = _completing(context, device, last)
+    spans = _spans(device, host, first, last, completing)
     if before_last and _is_on_host(spans, before_last[-1]):
         ended = max(int(context.steps.end[-1]), before_last[-1])
-        tail = _spans(device, host, ended, last, _completing(context, device, last))
+        tail = _spans(device, host, ended, last, completing)
         spans = concatenated([_spans(device, host, first, ended, ON_HOST), tail])
     source, thread, begin, stop = spans
     span, step, begin, stop = cut(begin, stop, context.completions)
