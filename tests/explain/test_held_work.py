@@ -2,7 +2,7 @@
 
 import pytest
 from build_trace import annotation, op, python, step
-from two_sides import compared
+from two_sides import compared, launch
 
 FILE = "train.py"
 
@@ -103,3 +103,29 @@ def test_an_annotation_that_is_called_less_often_holds_all_its_work(tmp_path):
 
     what, us = causes(tmp_path, served(1_000, 4), served(2_400, 2))["decode"]
     assert (what, us) == ("4 → 2 times, each 2.4 × as long", 1_200)
+
+
+KERNELS = ("sgemm", "aten::mm"), ("sgemm", "aten::addmm"), ("add", "aten::add"), ("copy", "aten::copy_")
+
+
+@pytest.mark.parametrize(
+    ("slower", "labels"),
+    [
+        (["sgemm"], ["sgemm"]),
+        (["sgemm", "add", "copy"], ["gemm kernels", "aten::add (pointwise)", "aten::copy_ (copy)"]),
+    ],
+    ids=["one", "all"],
+)
+def test_a_kernel_that_several_operators_launch_is_one_cause_if_it_alone_takes_longer(tmp_path, slower, labels):
+    def side(factor):
+        """Products by two operators, sums and copies; ``slower`` kernels take ``factor`` times as long."""
+        out, end = [step(1, 0, 100)], 50
+        for number in range(24):
+            name, op_name = KERNELS[number % 4]
+            took = int(200 * (factor if name in slower else 1))
+            out += launch(number, name, took, end, op_name)
+            end += took
+        return out
+
+    explanation = compared(tmp_path, {"a": side(1), "b": side(1.5)}).explanation
+    assert [cause.label for cause in explanation.causes] == labels

@@ -16,6 +16,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import Op
 from tracediff.explain.called import function_of, is_own_name
+from tracediff.explain.leaves import largest_kernel, operator_of
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, in_modules, is_operator
 from tracediff.explain.repeated import OPTIMIZERS, Repeated
 from tracediff.formatting import ARROW
@@ -32,14 +33,14 @@ Holder = Callable[[Item], str]
 def holders_of(comparison: Comparison, repeated: Sequence[Repeated], classes: Pair[ClassCalls]) -> dict[int, str]:
     """Index of a group of work → the call that holds all of it. ``classes`` are of both sides' modules.
 
-    Annotations that are ``repeated``, optimizers, and an annotation or module that alone changed hold the work of both
-    sides; modules of which there are more, and what the other side does not call, nor another in its place, that of
-    one side.
+    Annotations that are ``repeated``, optimizers, and an annotation, module or kernel that alone changed hold the work
+    of both sides; modules of which there are more, and what the other side does not call, nor another in its place,
+    that of one side.
     """
     groups, trees = comparison.work.groups, comparison.trees
     out = _of_both_sides(comparison, repeated)
     rest = {g: group for g, group in enumerate(groups) if g not in out}
-    out |= _in_region(rest, trees)
+    out |= _in_region(rest, trees) or _of_one_kernel(rest)
     one_sided = {g: group for g, group in rest.items() if g not in out and not all(group.members)}
     if not one_sided:
         return out
@@ -94,6 +95,21 @@ def _in_region(groups: Mapping[int, Group], trees: Pair[CallTree]) -> dict[int, 
         if is_most and not is_of_one and part < thresholds.MOSTLY:
             smallest = min(smallest, (part, name))
     return dict.fromkeys(inside.get(smallest[1], ()), smallest[1])
+
+
+def _of_one_kernel(groups: Mapping[int, Group]) -> dict[int, str]:
+    """Index of a group → the kernel of both sides, if it holds most of what moved, and several operators launch it."""
+    of_kernel: dict[str, list[int]] = defaultdict(list)
+    for g, group in groups.items():
+        control, test = map(largest_kernel, group.members)
+        if control == test:
+            of_kernel[control].append(g)
+    moved = sum(abs(group.delta) for group in groups.values())
+    for name, some in of_kernel.items():
+        delta, operators = sum(groups[g].delta for g in some), {operator_of(groups[g]) for g in some}
+        if abs(delta) >= max(thresholds.MAIN_PART * moved, 1) and len(operators) > 1:
+            return dict.fromkeys(some, name)
+    return {}
 
 
 def _regions(tree: CallTree) -> list[frozenset[str]]:
