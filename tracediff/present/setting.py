@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from math import comb
 
-from tracediff import bounds
+from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import ARROW, common_unit, joined, once, plural, ranges, time_unit
@@ -57,9 +58,19 @@ def spread(comparison: Comparison) -> str:
         unit = common or time_unit([least, most])
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
-    is_open = comparison.verdict.result == "inconclusive"  # which steps of few runs do not decide
-    how = "overlap" if overlap(spans) else "disjoint, but too few runs" if is_open else "disjoint"
+    how = "overlap" if overlap(spans) else f"disjoint{_by_chance(comparison)}"
     return f"{comparison.each} times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
+
+
+def _by_chance(comparison: Comparison) -> str:
+    """Why steps that do not overlap decide nothing; empty if they do: runs differ more than their steps, and of few
+    steps all of one side may take longer than all of the other by chance.
+    """
+    if comparison.verdict.result == "inconclusive":
+        return ", but too few runs"
+    numbers = [sum(map(len, side.steps.values())) for side in comparison.sides]
+    chance = 2 / comb(sum(numbers), numbers[0])
+    return f", but of only {plural(min(numbers), comparison.each)}" if chance > thresholds.SIGNIFICANCE else ""
 
 
 def overlap(spans: Pair[tuple[float, float]]) -> bool:
