@@ -3,13 +3,12 @@
 from io import StringIO
 
 import pytest
-from build_trace import BACKWARD, annotation, call, document, kernel, op, python, step, write
+from build_trace import BACKWARD, annotation, document, kernel, op, python, step, write
 from rich.console import Console
 
 from tracediff.engine import load_sets
 from tracediff.explain.amounts import flop_ratio
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.leaves import OTHER_CALLS, SHARED_CALLS
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table, is_other_work
 from tracediff.present.next_command import AFTER_WARM_UP, LATE_RANKS, RECOMPILES, SAME_MACHINE, next_command
@@ -683,67 +682,3 @@ def test_what_a_loader_does_is_next_where_its_functions_are_recorded(tmp_path, f
     comparison = compared(tmp_path, loading(50), loading(9_000))
     assert comparison.explanation.causes[0].label == "loading data"
     assert next_command(comparison, "tracediff compare a b") == f"tracediff compare a b --table {table}"
-
-
-def heads(widths, took=500):
-    """Products of which some have another width, beside the same work."""
-    both = [("float", "float"), ([64, 64], None)]
-    return [
-        op("aten::addmm", 20_000 + 1_000 * i, took, **{"Input Dims": [both[1][0], [64, width]], "Input type": both[0]})
-        for i, width in enumerate(widths)
-    ]
-
-
-def test_the_same_calls_with_other_sizes_in_little_of_the_work_are_not_the_same_program(tmp_path):
-    comparison = compared(tmp_path, heads([64, 64], 50), heads([64, 256], 50))
-    assert "same-program" not in facts(comparison)
-    assert facts(comparison)["other-sizes"] == (
-        "sizes differ in 0.5 % of the operator time, such as aten::addmm [64,64] → [64,256], with the same operator "
-        "calls"
-    )
-
-
-@pytest.mark.parametrize("times", [1.3, 3])
-def test_the_same_calls_that_take_another_time_are_not_the_program(tmp_path, times):
-    """All products in one layer of three take longer, as if other processes took the processor."""
-    took = [int(500 * times), 500, 500]
-    sides = (
-        [op("aten::bmm", 20_000 + 2_000 * i, us, **SQUARE) for i, us in enumerate(some)] for some in ([500] * 3, took)
-    )
-    comparison = compared(tmp_path, *sides)
-    assert "the machine (load, clocks, threads)" in " ".join(answer_of(comparison).notes)
-    assert answer_of(comparison).because.startswith("Largest change")
-
-
-def test_the_total_of_what_one_side_calls_is_of_the_calls_that_are_counted(tmp_path):
-    """Four products of their own, and two within another operator."""
-    inner = [
-        event
-        for i in range(2)
-        for event in (op("aten::inner", 30_000 + 900 * i, 800), op("aten::bmm", 30_010 + 900 * i, 700))
-    ]
-    before = [*(op("aten::bmm", 20_000 + 600 * i, 500) for i in range(4)), *inner]
-    comparison = compared(tmp_path, before, [op("aten::fused", 20_000, 900)])
-    (text,) = (text for text in facts(comparison).values() if "aten::bmm" in text)
-    assert "aten::bmm 4 → 0 (−2.0 ms total)" in text
-    assert "aten::inner 2 → 0 (−1.6 ms total)" in text
-
-
-def test_calls_of_one_side_take_what_they_take_where_they_are(tmp_path):
-    """Three products of a class of modules, of which test has not the two short ones; the long ones take as long."""
-
-    def side(short):
-        out = []
-        for number, (kind, us) in enumerate([("Short", 100)] * short + [("Long", 900)] * 3):
-            at = 20_000 + 1_000 * number
-            out += [python(f"nn.Module: {kind}_{number}", at, us + 60, number + 1, module=number)]
-            out += [op("aten::linear", at + 5, us + 50), op("aten::addmm", at + 10, us)]
-            out += [kernel("gemm", at + 20, 10, 500 + number), call("cudaLaunchKernel", at + 15, 5, 500 + number)]
-        return out
-
-    comparison = compared(tmp_path, side(3), side(1))
-    root = comparison.explanation.root.children["host"]
-    other, same = (root.children[label] for label in (OTHER_CALLS, SHARED_CALLS))
-    assert other.total.tolist() == pytest.approx([2 * 150_000, 0], abs=10_000)
-    linear = same.children["aten::linear"].total
-    assert linear[0] == pytest.approx(linear[1], abs=10_000)
