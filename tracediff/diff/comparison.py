@@ -262,7 +262,7 @@ def only(comparison: Comparison, part: Part) -> Comparison:
     ]
     return replace(
         comparison,
-        gpu_time=replace(comparison.gpu_time, groups=groups if comparison.has_gpu else (), unattributed=NONE),
+        gpu_time=comparison.gpu_time.replace(groups=groups if comparison.has_gpu else (), unattributed=NONE),
         host_time=WorkTime(() if comparison.has_gpu else groups),
         ops=sorted_ops(_ops(comparison, part, groups, here)),
         trees=_trees(comparison, groups, here),
@@ -280,7 +280,7 @@ def _groups(comparison: Comparison, part: Part) -> list[Group]:
         if items.map(len) == group.items.map(len):
             groups.append(group)
         elif any(items):  # what its operator's occurrences count is no longer all of it
-            groups.append(replace(group, ops=None, items=items))
+            groups.append(group.replace(ops=None, items=items))
     return sorted(
         groups, key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in chain(*g.members)])
     )
@@ -326,7 +326,7 @@ def _with(op: Op, sums: Sums) -> list[Op]:
     if numbers == (op.count, op.total, op.self_time):
         return [op]
     count, times, self_times = numbers
-    return [replace(op, count=count, total=times, self_time=self_times, significance=UNTESTED)]
+    return [op.replace(count=count, total=times, self_time=self_times, significance=UNTESTED)]
 
 
 def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool]]) -> Trees:

@@ -127,8 +127,8 @@ class Reason(FrozenStruct):
         values = Pair(self.control, self.test)
         if self.code == "ranks":  # which are numbers of ranks, not how many
             values = values.map(lambda numbers: f"rank{'' if numbers.split('; ')[0].isdecimal() else 's'} {numbers}")
-        changed = f" {ARROW.join(values)}" if self.code in WITH_VALUES else ""
-        return (words + (changed if len(changed) <= bounds.SHORT_VALUES else "")).lstrip()
+        changed = ARROW.join(values) if self.code in WITH_VALUES else ""
+        return joined(words, changed if len(changed) < bounds.SHORT_VALUES else "", by=" ")
 
 
 class Comparability(FrozenStruct):

@@ -321,8 +321,7 @@ def one_group(groups: Sequence[Group]) -> Group:
     if len(groups) == 1:
         return groups[0]
     ops = [g.ops for g in groups if g.ops]
-    return replace(
-        groups[0],
+    return groups[0].replace(
         ops=total(ops) if len(ops) == len(groups) else None,
         items=Pair(*(tuple(_of_every_instance(chain(*side))) for side in zip(*(g.items for g in groups), strict=True))),
     )

@@ -219,7 +219,7 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
         if fact.code == FIRST_DIMENSION
     ]
     in_words = joined(*settings[:-2], " and ".join(settings[-2:]), *late_starts)
-    return replace(verdict, settings=in_words, other_work=other.text if other is not None else "")
+    return verdict.replace(settings=in_words, other_work=other.text if other is not None else "")
 
 
 def _per_item(fact: Fact, ratio: float, tested: Verdict | None) -> str:

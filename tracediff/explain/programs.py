@@ -151,10 +151,11 @@ def _calls_at(
         place, outermost = around[call.parent] if call.parent >= 0 else (-1, "")
         place = numbers.setdefault((place, class_of(call.label)), len(numbers))
         if call.kind == "op":
-            outermost = outermost or call.display_name
-            number, ns = out[outermost, call.display_name].get(place, (0.0, 0.0))
-            both = number + call.count / tree.denominator, ns + call.self_ns / tree.denominator
-            out[outermost, call.display_name][place] = both
+            name = call.display_name
+            outermost = outermost or name
+            calls = out[outermost, name]
+            number, ns = calls.get(place, (0.0, 0.0))
+            calls[place] = number + call.count / tree.denominator, ns + call.self_ns / tree.denominator
         around.append((place, outermost))
     return out
 

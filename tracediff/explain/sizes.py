@@ -21,7 +21,7 @@ from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
 from tracediff.explain.programs import calls_by_shape
 from tracediff.explain.reasons import changed_input, counterparts
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import about, count, multiple, percent
+from tracediff.formatting import about, count, joined, multiple, percent
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import MEMCPY
 
@@ -67,14 +67,15 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         varied = "" if shape else _largest(_examples(comparison))  # of calls with several sizes on a side
         example = f", such as {shape or f'{varied} and others'}" if shape or varied else ""
         before, after = map(float, parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1))
-        differing, whole = f" in {percent(before + after)} of the {WORDS[label]}", percent(part)
-        basis = f"{differing} (amounts known for {whole})"
-        if percent(before + after) == whole:
-            basis = "" if whole == percent(1) else differing
+        differing, coverage = percent(before + after), percent(part)
+        where = f"in {differing} of the {WORDS[label]}"
+        basis = f" {where} (amounts known for {coverage})"
+        if differing == coverage:
+            basis = "" if coverage == percent(1) else f" {where}"
         amount, longer = how_much(exp(median), unit), multiple(after / before, "time")
         with_same = f", with {same}" if same else ""
         text = f"the work differs{basis}: {comparison.test.label} does {amount} in {longer}{example}{with_same}"
-        how = f"{amount} where it differs" if before + after >= thresholds.MOSTLY else differing.strip()
+        how = f"{amount} where it differs" if before + after >= thresholds.MOSTLY else where
         out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), f"{DIFFERENT_WORK} ({how})"))
     return out
 
@@ -101,7 +102,7 @@ def other_sizes(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]
     if not ns_of or (part < thresholds.WORTH_A_LINE and not same):
         return []
     as_much = "as much work" if part >= thresholds.WORTH_A_LINE and does_as_much(leaves) else ""
-    alike = " and ".join(filter(None, (same, as_much)))
+    alike = joined(same, as_much, by=" and ")
     setting, what = "on other sizes" if part >= thresholds.MOSTLY else "", _word(comparison)
     text = f"sizes differ in {percent(part)} of the {what}, such as {_largest(ns_of)}{alike and f', with {alike}'}"
     return [Fact(OTHER_SIZES, text, setting=setting)]

@@ -153,7 +153,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     calls = [sum(side.values()) for side in outer]
     if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
-    examples = examples_of(differing, {} if comparison.has_gpu else _times_of_one_side(leaves, trees, differing))
+    examples = examples_of(differing, {} if comparison.has_gpu else _times_of_one_side(leaves, trees, differing, outer))
     if common(outer) >= thresholds.SAME_PROGRAM:
         if any(stand_ins):  # what these do is unknown
             return [Fact(OTHER_COUNTS, f"operators called more or less often: {examples}")] if examples else []
@@ -186,9 +186,11 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     return [Fact(OTHER_PROGRAM, f"{share}: {examples}{work}", *values, setting=setting)]
 
 
-def _times_of_one_side(leaves: Leaves, trees: Trees, differing: Differing) -> dict[str, str]:
+def _times_of_one_side(
+    leaves: Leaves, trees: Trees, differing: Differing, outermost: Sequence[Mapping[str, float]]
+) -> dict[str, str]:
     """Operator of one side only → `` (+1.2 ms total)`` of the calls that are ``differing``, with what they call, where
-    that is a difference of the step.
+    that is a difference of the step: of the ``outermost``, or of all where these are not what differs.
     """
     us: dict[tuple[str, str], float] = defaultdict(float)
     for tree, sign in zip(trees, (-1, 1), strict=True):
@@ -200,7 +202,6 @@ def _times_of_one_side(leaves: Leaves, trees: Trees, differing: Differing) -> di
                 us[call.label, which] += sign * call.total / tree.denominator / 1000
             around.append(outer | {call.label} if is_other else outer)
     least = thresholds.NO_DIFFERENCE * float(leaves.step_ns.max()) / 1000
-    outermost = [operators(tree, OUTERMOST) for tree in trees]
     times = {
         name: us[name, OUTERMOST if numbers == tuple(side.get(name, 0.0) for side in outermost) else EVERY]
         for name, numbers in differing.items()

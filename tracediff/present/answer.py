@@ -174,13 +174,13 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
         return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
-    figures, steps = _as_below(comparison, (verdict.control_us, verdict.test_us)), ""
+    figures = _as_below(comparison, (verdict.control_us, verdict.test_us))
     if comparison.believed_unprofiled:
         figures = f"median {change(*comparison.tested.medians)}"
     elif verdict.is_of_medians:
         figures = f"{_figures(*verdict.medians)} (mean {figures})"
-    if not comparison.believed_unprofiled and verdict.result not in ("faster", "slower", "same"):
-        steps = spread(comparison)
+    is_decided = comparison.believed_unprofiled or verdict.result in ("faster", "slower", "same")
+    steps = "" if is_decided else spread(comparison)
     return joined(joined(f"{verdict.difference}: {figures}", verdict.settings), steps, verdict.conclusion, by="; ")
 
 

@@ -145,10 +145,10 @@ def _certainty(parts: Sequence[StepPart], certain: Sequence[StepPart], other_wor
     for part in parts:
         inner = change_us(one for one in certain if one.chain[: len(part.chain)] == part.chain)
         if inner / part.delta_us < thresholds.KNOWN_AMOUNT:
-            return "largest changes"
+            return f"{LARGEST}s"
     is_other = [any(one.chain[: len(part.chain)] == part.chain for one in other_work) for part in parts if part.chain]
     if len(is_other) < len(parts) or len({*is_other}) != 1:
-        return "largest changes"
+        return f"{LARGEST}s"
     return "work that differs" if is_other[0] else "parts that surely changed"
 
 

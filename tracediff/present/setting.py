@@ -58,11 +58,11 @@ def spread(comparison: Comparison) -> str:
         unit = common or time_unit([least, most])
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
-    how = "overlap" if overlap(spans) else f"disjoint{_by_chance(comparison)}"
+    how = "overlap" if overlap(spans) else f"disjoint{_in_doubt(comparison)}"
     return f"{comparison.each} times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
 
 
-def _by_chance(comparison: Comparison) -> str:
+def _in_doubt(comparison: Comparison) -> str:
     """Why steps that do not overlap decide nothing; empty if they do: runs differ more than their steps, and of few
     steps all of one side may take longer than all of the other by chance.
     """
