@@ -206,8 +206,7 @@ def _layered(layers: list[Painting]) -> Painting:
     return whole
 
 
-Columns = Sequence[Int64]
-_Spans = list[tuple[int, int, int, int]]
+_HostSpans = list[tuple[int, int, int, int]]
 """Spans beside GPU events: source, thread, start, end; see `CriticalPath`."""
 
 
@@ -217,13 +216,12 @@ def critical_path(context: Context) -> CriticalPath:
     device = device_of(context, rank)
     host = _host(context, rank, device)
     first, *before_last, last = context.completions.tolist()
-    completing = _completing(context, device, last)
-    spans = _spans(device, host, first, last, completing)
-    if before_last and _is_on_host(spans, before_last[-1]):
+    source, thread, begin, stop = _path(device, host, first, last, _completing(context, device, last))
+    if before_last and (source[(begin < before_last[-1]) & (before_last[-1] <= stop)] == ON_HOST).any():
         ended = max(int(context.steps.end[-1]), before_last[-1])
-        tail = _spans(device, host, ended, last, completing)
-        spans = concatenated([_spans(device, host, first, ended, ON_HOST), tail])
-    source, thread, begin, stop = spans
+        late = stop > ended  # of the last step only that is left to the GPU, as the host limits those before
+        tail = source[late], thread[late], np.maximum(begin[late], ended), stop[late]
+        source, thread, begin, stop = concatenated([_path(device, host, first, ended, ON_HOST), tail])
     span, step, begin, stop = cut(begin, stop, context.completions)
     free = np.where(device.before >= 0, device.end[device.before], device.start)
     queued = np.empty(len(free), np.int64)
@@ -248,13 +246,7 @@ def _completing(context: Context, device: DeviceEvents, time: int) -> int:
     return first + int(mine[-1]) if len(mine) else -1
 
 
-def _is_on_host(spans: Columns, time: int) -> bool:
-    """Whether the path is on the host just before ``time``."""
-    source, _, begin, stop = spans
-    return bool((source[(begin < time) & (time <= stop)] == ON_HOST).any())
-
-
-def _spans(device: DeviceEvents, host: Host, low: int, high: int, last: int) -> Columns:
+def _path(device: DeviceEvents, host: Host, low: int, high: int, last: int) -> Sequence[Int64]:
     """(source, thread, start, end), each int64[m], of the walk from ``high`` (ns), at the GPU event ``last`` or on the
     host, back to ``low``.
     """
@@ -274,14 +266,14 @@ def _spans(device: DeviceEvents, host: Host, low: int, high: int, last: int) -> 
     return source, thread, np.maximum(begin, low), stop
 
 
-def _walk(device: DeviceEvents, host: Host, low: int, time: int, k: int) -> tuple[list[int], _Spans]:
+def _walk(device: DeviceEvents, host: Host, low: int, time: int, k: int) -> tuple[list[int], _HostSpans]:
     """Walk back from ``time``, at the GPU event ``k`` or on the host, to ``low``.
 
     Returns:
         (GPU event, time at which the walk came to it, the event that it waited for or −1, one after the other,
         since there may be as many as GPU events; the other spans)
     """
-    events, others, unknown = list[int](), _Spans(), SourceNumbers(host.context).unknown
+    events, others, unknown = list[int](), _HostSpans(), SourceNumbers(host.context).unknown
     start, end, cause, crossed = (c.tolist() for c in (device.start, device.end, device.cause, device.crossed))
     threads, extend = host.context.ops.thread, events.extend
     launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
