@@ -20,7 +20,7 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
-from tracediff.present.answer import headline
+from tracediff.present.answer import evidence, headline
 from tracediff.present.path import read_path
 from tracediff.structs import SIDES
 
@@ -57,7 +57,7 @@ class Explained:
 
     @property
     def verdict(self) -> str:
-        return headline(self.comparison)
+        return f"{headline(self.comparison)}; {evidence(self.comparison)}"
 
     @property
     def text(self) -> str:
@@ -424,9 +424,7 @@ STORIES = (
             ),
             (
                 "the GPU hides what the host does",
-                lambda t: (
-                    "host work without waiting (mostly operator calls of one side) 7.42 → 2.03 ms" in t.fact_texts
-                ),
+                lambda t: "host work without waiting (mostly one-sided operator calls) 7.42 → 2.03 ms" in t.fact_texts,
             ),
         ),
         never=(

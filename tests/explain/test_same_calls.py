@@ -307,7 +307,7 @@ def test_the_same_calls_that_take_another_time_are_not_the_program(tmp_path, tim
         [op("aten::bmm", 20_000 + 2_000 * i, us, **SQUARE) for i, us in enumerate(some)] for some in ([500] * 3, took)
     )
     comparison = beside(tmp_path, *sides)
-    assert "the machine (load, clocks, threads)" in " ".join(answer_of(comparison).notes)
+    assert "the machine (load, clocks, threads)" in answer_of(comparison).evidence
     assert answer_of(comparison).because.startswith("Largest change")
 
 

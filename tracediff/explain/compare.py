@@ -65,9 +65,11 @@ from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.programs import examples_of, in_place
 from tracediff.explain.reasons import LAYOUTS, OtherInputs, other_inputs
 from tracediff.formatting import joined, multiple, percent, plural
+from tracediff.patterns import late
 from tracediff.profile.kernels.families import OTHER
 from tracediff.structs import FrozenStruct, Pair
 
+OPERATOR_NAME = late(r"\w+::\w+")
 REPLACEMENTS = {*HEAVY, "fused", OTHER}
 """Families of kernels that may do such work in another way."""
 
@@ -248,7 +250,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     names = [*of(GRAPH_REPLAYS), *of(COMPILED), *of(ONE_SIDED_CALLS), *of(REPEATED)[:1]] or of(OTHER_PROGRAM)
     named_inputs = _other_inputs(inputs, least=thresholds.OTHER_INPUTS if not names else thresholds.MOSTLY)
     if not names and not named_inputs and not on_other_gpu:  # whose libraries have operators of their own
-        names = _replaced(explanation, comparison)
+        names = _replaced(explanation, comparison) or _of_one_side(explanation)
     elif names == of(ONE_SIDED_CALLS) and len(names) == 1 and not any(word in names[0] for word in OF_BOTH_SIDES):
         names += _on_other_side(explanation, names[0])
     says_how_often = any("()" not in name for name in names)  # which functions do not
@@ -275,6 +277,15 @@ def _replaced(explanation: Explanation, comparison: Comparison) -> list[str]:
         return [f"with {test}", f"without {control}"]
     rewritten = [fact.setting for fact in explanation.facts if fact.code == REWRITTEN]
     return list(filter(None, rewritten)) or (largest_difference(explanation.differing, comparison) if rewritten else [])
+
+
+def _of_one_side(explanation: Explanation) -> list[str]:
+    """``without aten::bernoulli_``: the operator that one side alone runs, if that is most of the step's change."""
+    first = max(explanation.causes, key=lambda cause: abs(cause.delta_us), default=None)
+    change = explanation.change_us
+    if first is None or first.node.is_of_both or first.delta_us * change < thresholds.MOSTLY * change * change:
+        return []
+    return [f"{'with' if first.test_us else 'without'} {first.label}"] if OPERATOR_NAME.fullmatch(first.label) else []
 
 
 def _on_other_side(explanation: Explanation, name: str) -> list[str]:

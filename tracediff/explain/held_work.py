@@ -1,11 +1,12 @@
 """Work by the call that holds it: an annotation that a side calls more often, further modules of a class, functions and
-operators that one side alone calls. Each is one part of the tree, whatever families its kernels are of.
+operators that one side alone calls; and what one side does in place of other work. Each is one part of the tree,
+whatever families its kernels are of.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from tracediff import thresholds
@@ -15,12 +16,14 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import Op
+from tracediff.explain.amounts import HEAVY
 from tracediff.explain.called import function_of, is_own_name
 from tracediff.explain.leaves import largest_kernel, operator_of
 from tracediff.explain.programs import ClassCalls, ModulePath, class_of, in_modules, is_operator
 from tracediff.explain.repeated import OPTIMIZERS, Repeated
-from tracediff.formatting import ARROW
+from tracediff.formatting import ARROW, with_more
 from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.families import family_of
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
 from tracediff.structs import Pair, total
 
@@ -28,14 +31,20 @@ OPERATOR = "::"
 """In the names of operators."""
 Holder = Callable[[Item], str]
 """The name of what holds work of one side; empty where nothing does."""
+Place = tuple[int, int]
+"""The innermost call that both sides make around another, and which of the calls in it that both make, and that contain
+gemm, convolution or attention, precedes that; their nodes in control's tree, −1 where there is none.
+"""
+Region = tuple[Place, str]
+"""A place, and the function of Python that its work runs for; empty where the other side does not have it."""
 
 
 def holders_of(comparison: Comparison, repeated: Sequence[Repeated], classes: Pair[ClassCalls]) -> dict[int, str]:
     """Index of a group of work → the call that holds all of it. ``classes`` are of both sides' modules.
 
     Annotations that are ``repeated``, optimizers, and an annotation, module or kernel that alone changed hold the work
-    of both sides; modules of which there are more, and what the other side does not call, nor another in its place,
-    that of one side.
+    of both sides; modules of which there are more, and what the other side does not call, that of one side, and what
+    replaces it that of both.
     """
     groups, trees = comparison.work.groups, comparison.trees
     out = _of_both_sides(comparison, repeated)
@@ -52,9 +61,9 @@ def holders_of(comparison: Comparison, repeated: Sequence[Repeated], classes: Pa
     for g, name in own.items():
         families[name].add(groups[g].family)
     says_more = {name for name, some in families.items() if len(some) > 1 or OPERATOR not in name}  # than its family
-    places = _places(comparison)
-    ns = _by_place(one_sided.values(), places)
-    return out | {g: name for g, name in own.items() if name in says_more and not _is_replaced(groups[g], places, ns)}
+    own = {g: name for g, name in own.items() if name in says_more}
+    holders = out | own | _replacements(one_sided, own, comparison)
+    return {g: name for g, name in holders.items() if name}
 
 
 def _of_both_sides(comparison: Comparison, repeated: Sequence[Repeated]) -> dict[int, str]:
@@ -196,33 +205,100 @@ def _own_calls(trees: Pair[CallTree], classes: Pair[ClassCalls]) -> Pair[Holder]
     return Pair(holder(0), holder(1))
 
 
-def _places(comparison: Comparison) -> Pair[list[int]]:
-    """Of each call of both sides, the innermost one at or around it that both make: its node in control's tree; last,
-    of work without one.
+def _replacements(groups: Mapping[int, Group], names: Mapping[int, str], comparison: Comparison) -> dict[int, str]:
+    """Index of a group of one side → ``aten::bmm + 2 more → attention``, of all the work in the places of its own,
+    where the other side does other work; empty where the place is not known well enough to say so.
+
+    Args:
+        groups: those of one side, by index.
+        names: index of a group → what one side alone calls that holds it, if anything does.
     """
-    pairing = comparison.pairing
-    own = Pair({node: node for node in pairing.test_of}, pairing.control_of)
-    out: Pair[list[int]] = Pair([], [])
-    for tree, node_of, places in zip(comparison.trees, own, out, strict=True):
-        for node, call in enumerate(tree.calls):
-            places.append(node_of.get(node, places[call.parent] if call.parent >= 0 else -1))
-        places.append(-1)
+    regions = _places_of(groups, comparison)
+    out: dict[int, str] = {}
+    for some in _connected(regions):
+        inside = {g for region in some for g in regions[region]}
+        ns: Pair[Counter[str]] = Pair(Counter(), Counter())
+        for g in inside:
+            side = int(bool(groups[g].members.test))
+            ns[side][names.get(g) or operator_of(groups[g]) or groups[g].family] += groups[g].time[side]
+        least, most = sorted(of_side.total() for of_side in ns)
+        if least and least >= thresholds.WORTH_A_LINE * most:  # next to nothing replaces nothing
+            is_known = any(_is_known(region, comparison.trees.control) for region in some)
+            what = f"{ARROW.join(map(_largest, ns))}{_where(some, comparison.trees.control)}"
+            out |= dict.fromkeys(inside, what if is_known else "")
     return out
 
 
-def _by_place(groups: Iterable[Group], places: Pair[list[int]]) -> Pair[Counter[int]]:
-    """Of each side place → ns of ``groups`` there."""
-    ns: Pair[Counter[int]] = Pair(Counter(), Counter())
-    for group in groups:
-        for of_side, of_node, items in zip(ns, places, group.items, strict=True):
-            for item in items:
-                of_side[of_node[item.node]] += item.ns
-    return ns
+def _places_of(groups: Mapping[int, Group], comparison: Comparison) -> dict[Region, list[int]]:
+    """Region → indices of the groups that have work there."""
+    trees, pairing = comparison.trees, comparison.pairing
+    shared = Pair({node: node for node in pairing.test_of}, pairing.control_of)
+    places = Pair(*map(_calls_around, trees, shared))
+    functions = trees.map(lambda tree: {function_of(call.line) for call in tree.calls if call.line})
+
+    def region(item: Item, side: int) -> Region:
+        function = function_of(item.line) if item.line else ""
+        return places[side][item.node], function if function in functions[1 - side] else ""
+
+    out: dict[Region, list[int]] = defaultdict(list)
+    for g, group in groups.items():
+        side = int(bool(group.members.test))
+        for where in dict.fromkeys(region(item, side) for item in group.items[side]):
+            out[where].append(g)
+    return out
 
 
-def _is_replaced(group: Group, places: Pair[list[int]], ns: Pair[Counter[int]]) -> bool:
-    """Whether in the place of ``group``, of one side, the other side does other work, more than next to none."""
-    side = int(bool(group.members.test))
-    here = {places[side][item.node] for item in group.items[side]}
-    mine, other = (sum(of_side[place] for place in here) for of_side in (ns[side], ns[1 - side]))
-    return other >= thresholds.WORTH_A_LINE * mine
+def _calls_around(tree: CallTree, shared: Mapping[int, int]) -> list[Place]:
+    """Of each call its place; last, of work without one. ``shared``: node of a call that both sides make → its node in
+    control's tree.
+    """
+    is_heavy = [is_operator(call) and family_of(call.label) in HEAVY for call in tree.calls]
+    for node in range(len(tree.calls) - 1, -1, -1):  # children come after their parents
+        if is_heavy[node] and tree.calls[node].parent >= 0:
+            is_heavy[tree.calls[node].parent] = True
+    out: list[Place] = [(-1, -1)] * (len(tree.calls) + 1)
+    for parent, children in sorted(tree.children().items()):
+        place, before = out[parent]
+        for node in children:
+            out[node] = (shared[node], -1) if node in shared else (place, before)
+            if node in shared and is_heavy[node] and (parent < 0 or parent in shared):
+                before = shared[node]
+    return out
+
+
+def _connected(regions: Mapping[Region, Sequence[int]]) -> Iterator[list[Region]]:
+    """Regions that share a group, directly or by others: those of equal layers do."""
+    of_group: dict[int, list[Region]] = defaultdict(list)
+    for region, inside in regions.items():
+        for g in inside:
+            of_group[g].append(region)
+    left = dict.fromkeys(regions)
+    while left:
+        together = [left.popitem()[0]]
+        for region in together:
+            near = dict.fromkeys(other for g in regions[region] for other in of_group[g] if other in left)
+            together += near
+            for other in near:
+                del left[other]
+        yield together
+
+
+def _is_known(region: Region, control: CallTree) -> bool:
+    """Whether a region is less than all that a phase runs."""
+    (node, before), function = region
+    return bool(function) or before >= 0 or (node >= 0 and control.calls[node].kind != "phase")
+
+
+def _where(regions: Sequence[Region], control: CallTree) -> str:
+    """`` in forward()``: the function, or else the call, if it is one, that all are in."""
+    names = {
+        function or (control.calls[node].display_name if node >= 0 and control.calls[node].kind != "phase" else "")
+        for (node, _), function in regions
+    }
+    return f" in {name}" if len(names) == 1 and (name := names.pop()) else ""
+
+
+def _largest(ns: Counter[str]) -> str:
+    """``aten::bmm + 2 more``: the name with most time, and how many more take a part of it that is worth a line."""
+    name = max(ns, key=lambda name: (ns[name], name))
+    return with_more(name, sum(time >= thresholds.WORTH_A_LINE * ns.total() for time in ns.values()) - 1)

@@ -138,7 +138,8 @@ def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str],
     their speed. ``trail`` are the labels around it, ``differing`` the operators that are not called as often.
     """
     if node.note == REPLACED:
-        return CauseReason("largest", node.label) if trail[-1] == OTHER_CALLS else None
+        text = " removed, ".join(node.label.split(ARROW)) + " added"
+        return CauseReason("largest", text) if trail[-1] == OTHER_CALLS and ARROW in node.label else None
     if len(node.children) < 2 or node.label == SHARED_CALLS:
         return None
     sign = 1 if node.work >= 0 else -1

@@ -69,9 +69,8 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         before, after = map(float, parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1))
         differing, coverage = percent(before + after), percent(part)
         where = f"in {differing} of the {WORDS[label]}"
-        basis = f" {where} (amounts known for {coverage})"
-        if differing == coverage:
-            basis = "" if coverage == percent(1) else f" {where}"
+        of_what = "" if coverage in (differing, percent(1)) else f", of {coverage} whose amounts are known"
+        basis = "" if differing == percent(1) else f" {where}{of_what}"
         amount, longer = how_much(exp(median), unit), multiple(after / before, "time")
         with_same = f", with {same}" if same else ""
         text = f"the work differs{basis}: {comparison.test.label} does {amount} in {longer}{example}{with_same}"

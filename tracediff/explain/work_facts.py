@@ -294,13 +294,13 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     if does_as_much(leaves):
         part = percent(float(measured(leaves, WORDS)[0].sum()))
         basis = "" if part == percent(1) else f" (sizes known for {part} of the time)"
-        return [Fact(AS_MUCH, f"the same amount of work in what both sides do{basis}")]
+        return [Fact(AS_MUCH, f"the operators that both sides call do the same amount of work{basis}")]
     is_work, _ = is_measured_work(leaves, WORDS)
     whole, measured_ns = leaves.total_of(is_work), leaves.total_of(is_work & (leaves.ratio > 0)).sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
-    what = f"operators cannot be compared, sizes known for {part} of its time"
+    what = f"operators cannot be compared, and sizes are known for {part} of the time only"
     return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}", setting="on work that may differ")]
 
 

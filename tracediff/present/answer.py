@@ -25,9 +25,9 @@ from tracediff.explain.facts import (
 )
 from tracediff.explain.leaves import OTHER_CALLERS
 from tracediff.formatting import change, joined, percent, plural, time_unit, with_digits
-from tracediff.present.causes import LARGEST, added_share, by_chance, by_options, causes_of, profiled_steps
+from tracediff.present.causes import added_share, by_chance, by_options, causes_of, profiled_steps
 from tracediff.present.explanation_lines import sentence
-from tracediff.present.limits import CERTAIN, limits_sentence
+from tracediff.present.limits import limits_sentence
 from tracediff.present.path import BOTH, unit_of
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, spread
@@ -44,7 +44,8 @@ OF_FACTS = ("operators", "workload")
 class Answer(FrozenStruct, kw_only=True):
     """The answer in sentences; parts that do not apply are empty."""
 
-    verdict: Annotated[str, Meta(description="how the step differs, and whether that is significant")]
+    verdict: Annotated[str, Meta(description="how the step differs, and in what the sides differ")]
+    evidence: Annotated[str, Meta(description="whether that is significant, and how much steps and runs vary")] = ""
     because: Annotated[str, Meta(description="the causes that are most of the change")] = ""
     offset_by: Annotated[str, Meta(description="the causes against the change")] = ""
     not_explained: Annotated[str, Meta(description="what of the change neither names")] = ""
@@ -57,22 +58,13 @@ class Answer(FrozenStruct, kw_only=True):
 
     @property
     def below(self) -> tuple[str, ...]:
-        """The sentences below the verdict, in their order: what differs for certain before times that may vary."""
-        sentences = self.why, *self.unlike, self.limits, self.code, *self.notes
-        if self._is_sure_of_gpu:
-            sentences = self.limits, self.why, *self.unlike, *self.notes, self.code
-        elif self.because.startswith(sentence(LARGEST)):
-            sentences = *self.unlike, self.limits, self.why, *self.notes, self.code
-        return tuple(filter(None, sentences))
+        """The sentences below the verdict, in their order."""
+        return (*self.lead, *filter(None, (self.limits, self.code, *self.unlike, *self.notes)))
 
     @property
     def lead(self) -> tuple[str, ...]:
         """Those of them that stand before why, where that is a table."""
-        return self.below[: 2 if self._is_sure_of_gpu and self.why else 1]
-
-    @property
-    def _is_sure_of_gpu(self) -> bool:
-        return any(word in self.limits for word in CERTAIN.values())
+        return tuple(filter(None, (self.evidence, self.why)))
 
     @property
     def why(self) -> str:
@@ -86,6 +78,7 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
     because, offset, rest = causes_of(comparison, explanation) if explanation is not None else ("", "", "")
     return Answer(
         verdict=headline(comparison, remedy),
+        evidence=evidence(comparison),
         because=because,
         offset_by=offset,
         not_explained=rest,
@@ -152,9 +145,7 @@ def other_step_time(comparison: Comparison) -> str | None:
 def asides(comparison: Comparison, because: str) -> list[str]:
     """The sentences below the verdict, without what ``because`` says, which is empty without causes."""
     other = None if because and profiled_steps(comparison) else other_step_time(comparison)
-    says_pace = any(fact.code == HOST_SPEED for fact in comparison.facts)  # and of what
-    host = None if says_pace else by_options(comparison) or by_chance(comparison)
-    return [text for text in (draining(comparison), host, other) if text]
+    return [text for text in (draining(comparison), by_options(comparison), other) if text]
 
 
 def draining(comparison: Comparison) -> str | None:
@@ -169,7 +160,7 @@ def draining(comparison: Comparison) -> str | None:
 
 
 def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:
-    """The verdict's sentence with its step times; for a refused comparison, the reasons and ``remedy``."""
+    """The difference with its step times, and in what the sides differ; if refused, the reasons and ``remedy``."""
     verdict = comparison.verdict
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
@@ -179,9 +170,20 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
         figures = f"median {change(*comparison.tested.medians)}"
     elif verdict.is_of_medians:
         figures = f"{_figures(*verdict.medians)} (mean {figures})"
+    return joined(f"{verdict.difference}: {figures}", verdict.settings)
+
+
+def evidence(comparison: Comparison) -> str:
+    """Whether the difference is significant; without a test that decides it how much steps vary, and that the same work
+    may take another time by chance. Empty if refused.
+    """
+    verdict = comparison.verdict
+    if not verdict.conclusion:
+        return ""
     is_decided = comparison.believed_unprofiled or verdict.result in ("faster", "slower", "same")
-    steps = "" if is_decided else spread(comparison)
-    return joined(joined(f"{verdict.difference}: {figures}", verdict.settings), steps, verdict.conclusion, by="; ")
+    says_pace = any(fact.code == HOST_SPEED for fact in comparison.facts)  # and of what
+    chance = "" if says_pace or by_options(comparison) else by_chance(comparison)
+    return f"Evidence: {joined(verdict.conclusion, '' if is_decided else spread(comparison), chance, by='; ')}"
 
 
 def _as_below(comparison: Comparison, us: tuple[float, float]) -> str:

@@ -64,10 +64,10 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
         parts = sorted(certain, key=lambda part: -part.size_us)
         way = 1 if change_us(parts) > 0 else -1
     along, against = ([part for part in parts if sign * part.delta_us > 0] for sign in (way, -way))
-    along = _with_wholes(along, parts, explanation, path)
+    along = _with_wholes(along, explanation, path)
     first = _leading(along)
     but = {part.chain[0] for part in first}  # which would hold these, too
-    against = _with_wholes(against, parts, explanation, path, but)
+    against = _with_wholes(against, explanation, path, but)
     unnamed = max((part.size_us for part in along[len(first) :]), default=0.0)
     wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
     against = [part for part in against if part.size_us > unnamed and part.chain[:1] not in wholes]
@@ -192,14 +192,10 @@ def _parts(path: ReadPath) -> list[tuple[StepPart, Cause]]:
 
 
 def _with_wholes(
-    parts: list[StepPart],
-    every: Sequence[StepPart],
-    explanation: Explanation,
-    path: ReadPath,
-    but: Collection[str] = (),
+    parts: list[StepPart], explanation: Explanation, path: ReadPath, but: Collection[str] = ()
 ) -> list[StepPart]:
     """``parts`` of one direction, those of a part of the critical path as one if none is most of them, or all work
-    changed alike, and they are most of its change, with the largest of ``every`` one in it; ``but`` of some.
+    changed alike, and they are most of its change, with the largest ones; ``but`` of some.
     """
     unit, is_uniform = path.unit, any(fact.code == UNIFORM for fact in explanation.facts)
     for label, whole in path.parts.items() if path.is_split or is_uniform else ():
@@ -217,11 +213,7 @@ def _with_wholes(
             if is_as_many
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
-        opposed_parts = (part for part in every if part.chain[0] == label and part.delta_us * moved < 0)
-        against = max(opposed_parts, key=lambda part: part.size_us, default=None)
         texts = [f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED]]
-        if against is not None and against.size_us > inner[: bounds.PARTS_NAMED][-1].size_us:
-            texts.append(f"though {against.label} {unit.signed(against.delta_us)}")
         is_most = abs(change_us(inner[: bounds.PARTS_NAMED])) >= thresholds.MOSTLY * abs(change)
         what = joined(how_many, f"{OF_WHICH if is_most else 'largest: '}{', '.join(texts)}")
         one = StepPart("host time" if label == HOST else label, change, what, (label,))
@@ -319,19 +311,18 @@ def by_chance(comparison: Comparison) -> str | None:
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
     first = next(iter(comparison.causes), None)
-    runs = "one run" if few == 1 else f"{few} runs"
     if first is not None and first.chain[0] == OPERATORS:
-        return _of_same_work(comparison, first, runs)
+        return _of_same_work(comparison, first)
     if first is not None and _doubles(first.control_us, first.test_us):
         return None
     same_calls = first is not None and is_pace(first.chain) and _is_as_much(first)
     if not same_gpu_work and not same_calls:
         return None
     same_work = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
-    return f"{same_work}with {runs} per side, the time of the host may vary as much from run to run"
+    return f"{same_work}the time of the host may vary this much from run to run"
 
 
-def _of_same_work(comparison: Comparison, first: Cause, runs: str) -> str | None:
+def _of_same_work(comparison: Comparison, first: Cause) -> str | None:
     """See `by_chance`, of sides without a GPU whose operators are what changed most."""
     facts, verdict = comparison.facts, comparison.verdict
     if not _is_as_much(first) or is_other_work(first) or any(fact.code == UNIFORM for fact in facts):
@@ -341,7 +332,7 @@ def _of_same_work(comparison: Comparison, first: Cause, runs: str) -> str | None
         return f"the same calls take another time: {where} rather than the program"
     if _doubles(verdict.control_us, verdict.test_us) and _doubles(first.control_us, first.test_us):
         return None
-    return f"with {runs} per side, the time of the same work may vary as much from run to run"
+    return "the time of the same work may vary this much from run to run"
 
 
 def _doubles(control: float, test: float) -> bool:

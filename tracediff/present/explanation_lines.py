@@ -34,7 +34,7 @@ from tracediff.present.plain_text import shortened_pairs
 from tracediff.structs import FrozenStruct, Pair
 
 CLOSED = "0 ns unexplained"
-EFFECT = "effect: what other work does not hide"
+EFFECT = "effect: what its change adds to the step"
 DECISIVE = (
     "dtype",
     "layout",
@@ -160,7 +160,10 @@ def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> Ex
 
 
 def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:
-    return ExplanationLine(label=label, because=because, every=times.every, delta_us=times.own)
+    more, effect = times.every.delta, times.own
+    hidden = f"{'more' if more > 0 else 'less'} of it hidden" if more * effect < 0 else ""
+    because = joined(hidden, because, by="; ")
+    return ExplanationLine(label=label, because=because, every=times.every, delta_us=effect)
 
 
 def _lines_of_part(

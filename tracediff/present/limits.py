@@ -55,7 +55,7 @@ def limits_sentence(comparison: Comparison) -> str:
     unit = with_digits(with_decimals_of(unit_of(explanation), max(times_us)), times_us)
     work = f"{once(map(unit.plain, times_us))} {unit.name}"
     remarks = [CERTAIN[explanation.gpu_work.word]] if _is_certain(comparison, explanation) else []
-    remarks += ["off the path"] if _is_hidden(explanation, gpu_ns) else []
+    remarks += ["off the critical path"] if _is_hidden(explanation, gpu_ns) else []
     remarks += ["streams overlap"] if _overlaps(explanation, gpu_ns, limits) else []
     aside = f" ({', '.join(remarks)})" if remarks else ""
     has_line = explanation.profiled and read_path(explanation).is_split

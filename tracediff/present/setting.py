@@ -47,11 +47,11 @@ def _common_start(names: Pair[str]) -> int:
 
 def spread(comparison: Comparison) -> str:
     """``step times disjoint: 33.1–35.9 → 30.2–31.0 ms``: the shortest and the longest used steps, and whether they
-    overlap; empty where no side has several.
+    overlap; that no side has several; empty of files without steps.
     """
     spans = spans_us(comparison)
     if spans is None or all(least == most for least, most in spans):
-        return ""
+        return "" if any(side.whole_file for side in comparison.sides) else "one step per side"
     common = common_unit(time_unit, [us for span in spans for us in span])
     texts = []
     for least, most in spans:

@@ -12,13 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from tracediff import bounds
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.judge import EXIT_CODES, INCONCLUSIVE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.diff.gate.limits import FACTORS, Waiver
 from tracediff.diff.verdict import DiffVerdict
 from tracediff.errors import printable
 from tracediff.formatting import ARROW
 from tracediff.present import sections
-from tracediff.present.answer import answer_of, headline
+from tracediff.present.answer import answer_of, evidence, headline
 from tracediff.present.check import (
     bound,
     change,
@@ -59,7 +60,7 @@ def show(gate: Gate, console: Console) -> None:
         line(facts(comparison), "dim"),
         line(),
         line(sentence(gate), STYLES[gate.result], INDENT),
-        line(comparison.verdict.reason_of_other_work + headline(comparison), indent=INDENT),
+        *(line(text, indent=INDENT) for text in _verdict(comparison)),
         line(),
         _table(gate),
     ]
@@ -82,6 +83,12 @@ def _table(gate: Gate) -> Table:
     return table
 
 
+def _verdict(comparison: Comparison) -> list[str]:
+    """How the work differs, if it does, and the step; and whether that is significant."""
+    texts = comparison.verdict.reason_of_other_work + headline(comparison), evidence(comparison)
+    return [*filter(None, texts)]
+
+
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
 
 
@@ -94,8 +101,7 @@ def to_markdown(gate: Gate) -> str:
         "",
         f"**{escaped(sentence(gate))}**",
         "",
-        escaped(comparison.verdict.reason_of_other_work + headline(comparison)),
-        "",
+        *(text for sentence in _verdict(comparison) for text in (escaped(sentence), "")),
         *(line for text in (answer.why, answer.code) if text for line in (escaped(text), "")),
         escaped(facts(comparison)),
         "",
