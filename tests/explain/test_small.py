@@ -35,7 +35,7 @@ def many_leaves(number, slower):
         path=total * np.where(random.random(number) < 0.5, 1, 0.2),
         total=total,
         count=(total > 0) * 1.0,
-        runs=(total[:1], total[1:]),
+        samples=(total[:1], total[1:]),
         amounts=np.where(random.random(number) < 0.5, np.nan, np.ones((2, number))),
         unit=np.full(number, "FLOPs", object),
         kinds=np.full(number, "gpu", object),

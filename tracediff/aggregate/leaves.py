@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.aggregate.averages import RunSteps
+from tracediff import thresholds
+from tracediff.aggregate.averages import RunSteps, UsedStep
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_key
 from tracediff.aggregate.traceset import Numbering, TraceSet, in_steps
 from tracediff.arrays import Bools, Floats, Int64, changes, combined, group_by, tuples
@@ -49,6 +50,7 @@ class SetLeaves(Struct):
     Attributes:
         keys: of each. path, total, count: float64[runs, l] ns and instances per step of each run; the mean over runs of
             the path adds up to the period.
+        samples: float64[s, l] ns per step of each run; of a single run, of at most BATCHES parts of its steps in turn.
         steps: number of steps of each run. in_each: bool[l] whether it occurs in every one.
             longest: (run, leaf) → its longest instance on the path.
     """
@@ -57,6 +59,7 @@ class SetLeaves(Struct):
     path: Floats
     total: Floats
     count: Floats
+    samples: Floats
     steps: list[int]
     in_each: Bools
     longest: dict[tuple[int, int], Longest] = field(default_factory=dict)
@@ -67,6 +70,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
     number = {id(profile): i for i, profile in enumerate(traces.profiles)}
     index = Numbering[LeafKey]()
     leaves_of_profiles: list[tuple[int, LeafTable, Int64, Int64]] = []
+    total_ns: list[tuple[int, int, Int64, Int64, Int64]] = []
     longest: dict[tuple[int, int], Longest] = {}
     for r, run in enumerate(traces.runs):
         for (rank, file), of_file in group_by(steps[run.name], lambda step: (step.rank, step.file)).items():
@@ -74,6 +78,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
             rows = np.flatnonzero(in_steps(profile, profile.leaves.step, positions))
             leaves = _leaves_of(index, profile, tree.places[number[id(profile)]], rows, tuple(positions))
             leaves_of_profiles.append((r, profile.leaves, rows, leaves))
+            total_ns.append((rank, file, profile.leaves.step[rows], leaves, profile.leaves.total_ns[rows]))
             for leaf, ns, start, following in _longest(profile.leaves, rows, leaves):
                 longest_so_far = longest.get((r, leaf))
                 if longest_so_far is None or ns > longest_so_far.ns:
@@ -91,7 +96,20 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
     path, total, count = amounts / steps_of_runs
     in_each = (in_steps_of == steps_of_runs).all(axis=0)
     total = np.maximum(total, path)  # of steps together: a period may hold the end of one and the begin of the next
-    return SetLeaves(list(index.numbers), path, total, count, counts, in_each, longest)
+    samples = total if len(counts) > 1 else _of_parts(steps[traces.runs[0].name], total_ns, len(index.numbers))
+    return SetLeaves(list(index.numbers), path, total, count, samples, counts, in_each, longest)
+
+
+def _of_parts(steps: list[UsedStep], total_ns: list[tuple[int, int, Int64, Int64, Int64]], size: int) -> Floats:
+    """float64[parts, l]: ns per step in parts of the ``steps`` of a run; ``total_ns``: (rank, file, step, leaf, ns)."""
+    parts = min(len(steps), int(thresholds.BATCHES))
+    part_of = {(step.rank, step.file, step.position): k * parts // len(steps) for k, step in enumerate(steps)}
+    out = np.zeros((parts, size))
+    for rank, file, positions, leaves, ns in total_ns:
+        numbers, where = np.unique(positions, return_inverse=True)
+        part = np.array([part_of[rank, file, position] for position in numbers.tolist()], np.int64)
+        np.add.at(out, (part[where], leaves), ns.astype(np.float64))
+    return out / np.bincount([*part_of.values()], minlength=parts)[:, None]
 
 
 def _leaves_of(

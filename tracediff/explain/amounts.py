@@ -84,11 +84,11 @@ def with_calls_apart(leaves: Leaves, shared: Pair[CallShares]) -> Leaves:
         return (HOST, label, *chain[2:]) if is_call[i] else chain
 
     part, time = (np.append(share, 1 - share[:, more], axis=1) for share in (part, time))
-    runs = Pair(*(runs[:, order] * of_side for runs, of_side in zip(leaves.runs, time, strict=True)))
+    samples = Pair(*(ns[:, order] * of_side for ns, of_side in zip(leaves.samples, time, strict=True)))
     columns = {name: getattr(leaves, name)[..., order] for name in COLUMNS}
     columns |= {name: columns[name] * share for name, share in (("path", time), ("total", time), ("count", part))}
     chains = [chain_of(i, label) for i, label in zip(order, labels, strict=True)]
-    return replace(leaves, chains=chains, runs=runs, **columns)
+    return replace(leaves, chains=chains, samples=samples, **columns)
 
 
 def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:

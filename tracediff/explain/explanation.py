@@ -18,7 +18,7 @@ from tracediff.arrays import Floats
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import FamilyOf
-from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
+from tracediff.diff.statistics.many import OVERLAPPING, UNTESTED, Significance, compare_many
 from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
 from tracediff.explain.exposure import Remainder, account, slack_of
@@ -412,7 +412,7 @@ def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> C
     side = node.longer_side
     code = {leaf for leaf in node.leaves if leaves.kinds[leaf] in STRETCHES}
     gaps = [(gap, run, leaf) for (run, leaf), gap in leaves.longest[side].items() if leaf in code and gap.following]
-    runs = range(len(leaves.runs[side]))
+    runs = range(len(leaves.steps[side]))
     by_run = [max((gap.ns for gap, of_run, _ in gaps if of_run == run), default=0) for run in runs]
     if not node.is_of_both or min(by_run) < max(thresholds.MOSTLY * node.total[side], 1):
         return None
@@ -487,8 +487,15 @@ def _is_unpaired(mine: Sequence[Group], groups: Sequence[Group], leaves: Leaves)
 
 
 def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:
-    """Of each node, from its time in every run."""
+    """Of each node, from its time in every run; of too few runs to test, from that in these, or in a run's steps, which
+    decides nothing where both sides have as long ones.
+    """
     if not nodes:
         return []
-    control, test = (np.array([runs[:, node.leaves].sum(axis=1) for node in nodes]) / 1000 for runs in leaves.runs)
-    return [*compare_many(control, test, noise_floor).rows]
+    control, test = (np.array([ns[:, node.leaves].sum(axis=1) for node in nodes]) / 1000 for ns in leaves.samples)
+    if min(map(len, leaves.steps)) >= thresholds.TESTED_RUNS:
+        return [*compare_many(control, test, noise_floor).rows]
+    least = thresholds.MOSTLY * abs(float(leaves.step_ns @ (-1, 1)))
+    may_be_chance = [node.is_of_both and (node.note != SINGLE or abs(node.work) < least) for node in nodes]
+    overlaps = (control.min(axis=1) <= test.max(axis=1)) & (test.min(axis=1) <= control.max(axis=1))
+    return [OVERLAPPING if both else UNTESTED for both in (overlaps & may_be_chance).tolist()]

@@ -107,7 +107,7 @@ class Leaves(Struct):
     Attributes:
         chains: of each, its labels from the root on. groups: int64[l] index of its group of matched work, −1 for none.
         path, total, count: float64[2, l] of control and test: on the path, in the period, instances.
-        runs: of each side float64[runs, l] ns in the period.
+        samples: of each side float64[s, l] ns in the period, see `SetLeaves`.
         amounts: float64[2, l] how much work it is on both sides, 0 on one without it; NaN where unknown.
         unit: what that is counted in.
         kinds: of `LeafKey`. names: [2, l] of each side, empty where it has none. ops: likewise the innermost operator
@@ -122,7 +122,7 @@ class Leaves(Struct):
     path: Floats
     total: Floats
     count: Floats
-    runs: Pair[Floats]
+    samples: Pair[Floats]
     amounts: Floats
     unit: Texts
     kinds: Texts
@@ -163,12 +163,18 @@ class Leaves(Struct):
         }
         gpu_only = replace(self, path=np.where(is_gpu, self.total, 0.0))
         columns = {name: followed_by(getattr(gpu_only, name), value) for name, value in idle_leaf.items()}
-        runs = Pair(*map(followed_by, self.runs, idle))
-        return replace(self, chains=[*self.chains, (HOST, IDLE)], runs=runs, **columns)
+        samples = Pair(*map(followed_by, self.samples, idle))
+        return replace(self, chains=[*self.chains, (HOST, IDLE)], samples=samples, **columns)
 
     def below(self, *labels: str) -> Bools:
         """bool[l]: those whose chains begin with these labels."""
         return np.array([chain[: len(labels)] == labels for chain in self.chains], bool)
+
+    @property
+    def runs(self) -> Pair[Floats]:
+        """Of each side float64[runs, l]: ns per step in the period."""
+        both = zip(self.steps, self.samples, self.total, strict=True)
+        return Pair(*(samples if len(steps) > 1 else total[None] for steps, samples, total in both))
 
     @property
     def ratio(self) -> Floats:
@@ -241,8 +247,8 @@ def pair(
             out.append(both)
         return Pair(*out)
 
-    def means(runs: Pair[Floats]) -> Floats:
-        return np.array([of_side.mean(axis=0) for of_side in runs])
+    def means(name: str) -> Floats:
+        return np.array([of_side.mean(axis=0) for of_side in summed(name)])
 
     def texts(column: str) -> Texts:
         return np.array([[str(getattr(keys.get(i), column, "")) for i in range(size)] for keys in key_of_leaf], object)
@@ -250,14 +256,13 @@ def pair(
     in_each = np.zeros((2, size), bool)
     for side, (leaves, place) in enumerate(zip(sides, places, strict=True)):
         in_each[side, place[leaves.in_each]] = True
-    runs = summed("total")
     return Leaves(
         chains=[chain for chain, _ in index],
         groups=np.array([group for _, group in index], np.int64),
-        path=means(summed("path")),
-        total=means(runs),
-        count=means(summed("count")),
-        runs=runs,
+        path=means("path"),
+        total=means("total"),
+        count=means("count"),
+        samples=summed("samples"),
         amounts=np.full((2, size), np.nan),
         unit=np.full(size, "", object),
         kinds=np.array([(key_of_leaf.control.get(i) or key_of_leaf.test[i]).kind for i in range(size)], object),

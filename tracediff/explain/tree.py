@@ -245,8 +245,8 @@ def _dominant(leaves: Leaves, side: int, own: SetLeaves) -> dict[int, Single]:
     """Leaf → the longest event of all runs, where that of every run dominates it; ``own``: the leaves of a side."""
     names = _by_name(own)
     least = thresholds.WORTH_A_LINE * abs(float(leaves.step_ns @ (-1, 1)))
-    runs, steps = leaves.runs[side].shape[0], leaves.steps[side]
-    every = sum(steps)
+    steps = leaves.steps[side]
+    runs, every = len(steps), sum(steps)
     of_leaf: dict[int, dict[int, Longest]] = defaultdict(dict)
     for (run, leaf), longest in leaves.longest[side].items():
         of_leaf[leaf][run] = longest

@@ -15,7 +15,7 @@ from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, joined, percents
 from tracediff.present.explanation_lines import (
     DECISIVE,
-    UNCLEAR,
+    doubt,
     is_certain,
     is_other_work,
     is_pace,
@@ -112,7 +112,7 @@ def _rest(
         return f"{all_else} ({ways})"
     for part, cause in unnamed:
         if part.delta_us * rest_us > 0 and part.size_us > least:
-            remark = UNCLEAR if is_unclear(cause) else ""
+            remark = doubt(cause) if is_unclear(cause) else ""
             return f"{all_else}, {OF_WHICH}{part.label} {unit.signed(part.delta_us)}{remark}"
     return all_else
 

@@ -145,7 +145,9 @@ def _along(us: float, change_us: float) -> float:
     return max(us if change_us >= 0 else -us, 0.0)
 
 
-REST, UNCLEAR = "the rest", ", not significant"
+REST = "the rest"
+DOUBTS = {"unclear": "not significant", "same": "not significant", "overlapping": "times overlap"}
+"""What the significance of a line says of its change, where that may be chance."""
 
 
 def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> ExplanationLine:
@@ -197,9 +199,9 @@ def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
     times, by_size = together(row.times for row in causes), sorted(causes, key=lambda row: -abs(row.times.own))
     if len(by_size) == 1:
         cause = by_size[0].cause
-        return _of_times(f"{cause.label}{UNCLEAR}", times, cause.what)
+        return _of_times(f"{cause.label}{doubt(cause)}", times, cause.what)
     each = (f"{row.cause.label.removesuffix(ON_THE_HOST)} {unit.signed(row.times.own)}" for row in by_size)
-    return _of_times(f"{len(causes)} rows{UNCLEAR}", times, ", ".join(each))
+    return _of_times(f"{len(causes)} rows{doubt(by_size[0].cause)}", times, ", ".join(each))
 
 
 def _head(explanation: Explanation) -> str:
@@ -243,7 +245,13 @@ def leading(deltas_us: Sequence[float]) -> int:
 
 def is_unclear(cause: Cause) -> bool:
     """Whether it is another time that the runs show not to have changed, or not for sure."""
-    return not is_other_work(cause) and cause.significance.time_change in ("unclear", "same")
+    return not is_other_work(cause) and bool(doubt(cause))
+
+
+def doubt(cause: Cause) -> str:
+    """``, not significant`` or ``, times overlap``; empty of others."""
+    text = DOUBTS.get(cause.significance.time_change)
+    return f", {text}" if text else ""
 
 
 def is_pace(chain: tuple[str, ...]) -> bool:
@@ -276,7 +284,7 @@ def is_other_work(cause: Cause) -> bool:
 
 def because(cause: Cause) -> str:
     """What happened and why, in one line."""
-    tested = "" if cause.significance.time_change in ("untested", "faster", "slower") else "not significant"
+    tested = DOUBTS.get(cause.significance.time_change, "")
     decisive = [reason.text for reason in cause.reasons if reason.code in DECISIVE]
     is_counted = cause.amount is not None and cause.amount.unit == "calls"  # as it says what happened
     elsewhere = (*DECISIVE, "count") if is_counted else DECISIVE

@@ -20,7 +20,7 @@ from tracediff.explain.leaves import HOST, NOT_RECORDED, ON_THE_HOST, largest_ke
 from tracediff.explain.reasons import changed_input_of
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
-from tracediff.present.explanation_lines import UNCLEAR, because
+from tracediff.present.explanation_lines import DOUBTS, because
 from tracediff.present.path import Times, cause_rows, exposures, is_visible, read_path, together, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -97,7 +97,9 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
     explanation = comparison.explanation
     if explanation is None:
         return []
-    name, effect = name.removesuffix(UNCLEAR), f"effect on the {explanation.period}"
+    for doubt in DOUBTS.values():
+        name = name.removesuffix(f", {doubt}")
+    effect = f"effect on the {explanation.period}"
     unit, own = unit_of(explanation), {id(row.cause): row.times for row in read_path(explanation).rows}
     for cause, times in ((row.cause, row.times) for row in cause_rows(explanation)):
         if _is_called(cause.label, name) or _is_called(cause.label.removesuffix(ON_THE_HOST), name):

@@ -181,7 +181,7 @@ class FactRow(JsonObject):
 class LineSignificance(JsonObject):
     """What the runs of both sides say of a line's time."""
 
-    result: Annotated[str, one_of("faster", "slower", "same", "unclear", "untested")]
+    result: Annotated[str, one_of("faster", "slower", "same", "unclear", "untested", "overlapping")]
     """significance of the change of time between runs"""
     q_value: float | None
     """p-value corrected for the number of tests (Benjamini–Hochberg); null where untested"""

@@ -18,7 +18,8 @@ class Significance(FrozenStruct):
     """What the runs of both sides say of the change of one number.
 
     Attributes:
-        time_change: faster, slower, same, unclear or untested. All else is None where untested.
+        time_change: faster, slower, same, unclear or untested, or overlapping where that is and runs, or the steps of a
+            run, take as long on both sides. All else is None where untested.
         p_value, q_value: p and its Benjamini–Hochberg adjustment. relative: change beyond what all numbers that were
             tested with it have in common. interval: 95 % interval of the relative change.
     """
@@ -35,7 +36,7 @@ class Significance(FrozenStruct):
         return "" if self.time_change == "untested" else self.time_change
 
 
-UNTESTED = Significance()
+UNTESTED, OVERLAPPING = Significance(), Significance("overlapping")
 
 
 class Tested(FrozenStruct):
