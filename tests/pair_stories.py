@@ -308,7 +308,7 @@ STORIES = (
             (
                 "it states which ranks are compared",
                 lambda t: (
-                    "recorded ranks 0–1 → rank 0; only 0 compared"
+                    "recorded ranks 0–1 → rank 0; only rank 0 compared"
                     in {reason.in_short(SIDES) for reason in t.comparison.comparability.reasons}
                 ),
             ),
@@ -424,7 +424,10 @@ STORIES = (
             ),
             (
                 "the GPU hides what the host does",
-                lambda t: "host work without waiting (mostly one-sided operator calls) 7.42 → 2.03 ms" in t.fact_texts,
+                lambda t: (
+                    "host work without waiting (mostly operators that one side alone calls) 7.42 → 2.03 ms"
+                    in t.fact_texts
+                ),
             ),
         ),
         never=(

@@ -194,12 +194,17 @@ def test_what_the_test_side_still_does_is_only_partly_missing(tmp_path, kept, wo
     assert reason.in_short(Pair("A", "B")) == f"aten::bmm {words}, with little in its place"
 
 
-@pytest.mark.parametrize(("steps", "is_few"), [(3, True), (5, False)])
-def test_disjoint_times_of_few_steps_may_be_chance(tmp_path, steps, is_few):
+@pytest.mark.parametrize(
+    ("spread_us", "steps", "is_few"), [(1_500, 3, True), (10, 3, False), (300, 6, False)], ids=["few", "alike", "more"]
+)
+def test_disjoint_times_of_few_steps_may_be_chance(tmp_path, spread_us, steps, is_few):
     """All steps of one side take longer than all of the other; the first is not used."""
-    sides = ([[*PRODUCTS, op("aten::relu", 14_000, us + k)] for k in range(steps)] for us in (27_000, 29_000))
+    sides = (
+        [[*PRODUCTS, op("aten::relu", 14_000, us + spread_us * k)] for k in range(steps)] for us in (27_000, 29_000)
+    )
     evidence = answer_of(compared(tmp_path, *sides)).evidence
     assert f"step times disjoint{', but of only 2 steps' if is_few else ''}: " in evidence
+    assert evidence.startswith(f"Evidence: {'may be chance' if is_few else 'holds for these recordings'}; ")
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -111,7 +111,7 @@ SHOWN = {
 }
 """Headings of the page's tables, of which those of the sides are their names."""
 HEADINGS = [
-    ["Why (effect: what its change adds to the step)", "in all (µs)", "effect"],
+    ["Why (in all: overlap included; effect: on the step)", "in all (µs)", "effect"],
     ["state", "loop", "vmap", "change"],
     ["name", "calls", "loop", "vmap", "change"],
 ]

@@ -120,7 +120,7 @@ class Reason(FrozenStruct):
         if self.code == OTHER_OPTIONS:
             control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))
             only = zip((control - test, test - control), sides, strict=True)
-            return f"{words}: {'; '.join(f'{_joined(flags)} in {side}' for flags, side in only if flags)}"
+            return f"{words}: {'; '.join(f'{_joined(flags)} only in {side}' for flags, side in only if flags)}"
         if self.code in ("warm-up", "compile-in-window"):
             both = zip((self.control, self.test), sides, strict=True)
             return f"{words} of {' and '.join(side for value, side in both if value not in ('', NO_FLAGS))}"
@@ -336,7 +336,8 @@ def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
         return []
     message = "only the ranks that both sides have are compared" if common else "different ranks are compared"
     first, second = map(ranges, ranks_of_sides)
-    compared = f"; only {ranges(common)} compared" if common else ""
+    ranks = "rank" if len(common) == 1 else "ranks"
+    compared = f"; only {ranks} {ranges(common)} compared" if common else ""
     return [Reason("ranks", message, first, f"{second}{compared}")]
 
 

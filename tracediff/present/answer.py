@@ -180,10 +180,13 @@ def evidence(comparison: Comparison) -> str:
     verdict = comparison.verdict
     if not verdict.conclusion:
         return ""
-    is_decided = comparison.believed_unprofiled or verdict.result in ("faster", "slower", "same")
+    says, times = spread(comparison)
+    if comparison.believed_unprofiled or verdict.result in ("faster", "slower", "same"):
+        says, times = "", ""
     says_pace = any(fact.code == HOST_SPEED for fact in comparison.facts)  # and of what
     chance = "" if says_pace or by_options(comparison) else by_chance(comparison)
-    return f"Evidence: {joined(verdict.conclusion, '' if is_decided else spread(comparison), chance, by='; ')}"
+    says = says if verdict.result == "untested" else ""
+    return f"Evidence: {joined(says, verdict.conclusion, times, chance, by='; ')}"
 
 
 def _as_below(comparison: Comparison, us: tuple[float, float]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from math import log
+from operator import attrgetter
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
@@ -11,7 +12,7 @@ from tracediff.diff.verdict import Verdict, how_long, opposed
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import SAME_CALLS, UNIFORM
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START, WAITING
-from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
+from tracediff.explain.lines import MOSTLY_IN, UNKNOWN, waits_for_ranks
 from tracediff.formatting import Unit, change, counts_of, joined, percents
 from tracediff.present.explanation_lines import (
     DECISIVE,
@@ -55,7 +56,10 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     other_work = [part for part, cause in every if is_other_work(cause) and not has_same_program]
     if not sure and not other_work and every and is_unclear(max(every, key=lambda both: both[0].size_us)[1]):
         return "", "", ""  # all that is left is smaller than what is by chance
-    parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
+    parts, clear = [part for part, _ in every], [part for part, cause in every if not is_unclear(cause)]
+    moved, surely = (sum(max(sign * part.delta_us, 0.0) for part in some) for some in (parts, clear))
+    if not sure or other_work or surely >= thresholds.MOSTLY * moved:
+        parts = clear
     way = sign
     same_steps = "steps" not in comparison.comparability.codes
     certain = [part for part, cause in every if part in other_work or (same_steps and is_certain(cause))]
@@ -183,7 +187,7 @@ def _parts(path: ReadPath) -> list[tuple[StepPart, Cause]]:
     """The causes, as far as they have digits, the largest first, by what they take longer themselves."""
     labels = shortened_pairs([row.cause.label for row in path.rows], bounds.LABEL)
     parts = [
-        (StepPart(label, row.times.own, _happened(row.cause), row.cause.chain), row.cause)
+        (StepPart(label, row.times.own, _happened(row.cause), row.cause.chain, _is_pace(row.cause)), row.cause)
         for label, row in zip(labels, path.rows, strict=True)
         if is_visible(row.times.own, path.unit)
     ]
@@ -191,11 +195,17 @@ def _parts(path: ReadPath) -> list[tuple[StepPart, Cause]]:
     return parts
 
 
+def _is_pace(cause: Cause) -> bool:
+    """Whether it is how fast the same work is done on the host, or on a CPU."""
+    is_same_work = cause.chain[0] == OPERATORS and not is_other_work(cause) and _is_as_much(cause)
+    return is_same_work or is_pace(cause.chain)
+
+
 def _with_wholes(
     parts: list[StepPart], explanation: Explanation, path: ReadPath, but: Collection[str] = ()
 ) -> list[StepPart]:
     """``parts`` of one direction, those of a part of the critical path as one if none is most of them, or all work
-    changed alike, and they are most of its change, with the largest ones; ``but`` of some.
+    changed alike, and little in it is against them, with the largest ones; ``but`` of some.
     """
     unit, is_uniform = path.unit, any(fact.code == UNIFORM for fact in explanation.facts)
     for label, whole in path.parts.items() if path.is_split or is_uniform else ():
@@ -203,7 +213,7 @@ def _with_wholes(
         moved, change = change_us(inner), whole.times.own
         is_of_one = not is_uniform and any(part.size_us >= thresholds.MOSTLY * abs(moved) for part in inner)
         is_opposed = change * moved <= 0 or change * whole.times.every.delta < 0
-        if is_of_one or is_opposed or abs(change) < thresholds.MOSTLY * abs(moved):
+        if is_of_one or is_opposed or abs(change) < thresholds.KNOWN_AMOUNT * abs(moved):
             continue
         number = explanation.root.children[label].count
         more = log(number[1] / number[0])
@@ -213,8 +223,9 @@ def _with_wholes(
             if is_as_many
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
-        texts = [f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED]]
-        is_most = abs(change_us(inner[: bounds.PARTS_NAMED])) >= thresholds.MOSTLY * abs(change)
+        largest = sorted(inner, key=attrgetter("is_pace"))[: bounds.PARTS_NAMED]
+        texts = [f"{part.label} {unit.signed(part.delta_us)}" for part in largest]
+        is_most = abs(change_us(largest)) >= thresholds.MOSTLY * abs(change)
         what = joined(how_many, f"{OF_WHICH if is_most else 'largest: '}{', '.join(texts)}")
         one = StepPart("host time" if label == HOST else label, change, what, (label,))
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -part.size_us)
@@ -247,10 +258,10 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
     for part in exposure:
         parts.insert(sum(cause.size_us > part.size_us for cause in parts), part)
     parts = _with_calls(parts)
-    parts.sort(key=lambda part: is_pace(part.chain))
+    parts.sort(key=attrgetter("is_pace"))
     if lead.endswith(LARGEST):
         lead += ":" if len(parts) == 1 else "s:"
-    whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
+    whats = (part.what if part is parts[0] or part.is_pace else "" for part in parts)
     texts = [_with_time(part, unit, what) for part, what in zip(parts, whats, strict=True)]
     return f"{lead} {joined(', '.join(texts[:-1]), texts[-1], by=' and ')}"
 
@@ -311,7 +322,7 @@ def by_chance(comparison: Comparison) -> str | None:
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
     first = next(iter(comparison.causes), None)
-    if first is not None and first.chain[0] == OPERATORS:
+    if first is not None and (first.chain[0] == OPERATORS or _is_call_on_cpu(first, comparison)):
         return _of_same_work(comparison, first)
     if first is not None and _doubles(first.control_us, first.test_us):
         return None
@@ -324,15 +335,21 @@ def by_chance(comparison: Comparison) -> str | None:
 
 def _of_same_work(comparison: Comparison, first: Cause) -> str | None:
     """See `by_chance`, of sides without a GPU whose operators are what changed most."""
-    facts, verdict = comparison.facts, comparison.verdict
-    if not _is_as_much(first) or is_other_work(first) or any(fact.code == UNIFORM for fact in facts):
+    codes, verdict = {fact.code for fact in comparison.facts}, comparison.verdict
+    if UNIFORM in codes or waits_for_ranks(first.chain):
         return None
-    if any(fact.code == SAME_CALLS for fact in facts):
+    if SAME_CALLS in codes:
         where = "the machine (load, clocks, threads) or a library"
         return f"the same calls take another time: {where} rather than the program"
-    if _doubles(verdict.control_us, verdict.test_us) and _doubles(first.control_us, first.test_us):
+    doubles = _doubles(verdict.control_us, verdict.test_us) and _doubles(first.control_us, first.test_us)
+    if doubles or not _is_as_much(first) or is_other_work(first):
         return None
     return "the time of the same work may vary this much from run to run"
+
+
+def _is_call_on_cpu(cause: Cause, comparison: Comparison) -> bool:
+    """Whether it is one call of an operator of many, where nothing runs on a GPU."""
+    return SINGLES in cause.chain and "::" in cause.label and not comparison.has_gpu
 
 
 def _doubles(control: float, test: float) -> bool:

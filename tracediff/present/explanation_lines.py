@@ -34,7 +34,7 @@ from tracediff.present.plain_text import shortened_pairs
 from tracediff.structs import FrozenStruct, Pair
 
 CLOSED = "0 ns unexplained"
-EFFECT = "effect: what its change adds to the step"
+EFFECT = "in all: overlap included; effect: on the {}"
 DECISIVE = (
     "dtype",
     "layout",
@@ -163,8 +163,8 @@ def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> Ex
 
 def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:
     more, effect = times.every.delta, times.own
-    hidden = f"{'more' if more > 0 else 'less'} of it hidden" if more * effect < 0 else ""
-    because = joined(hidden, because, by="; ")
+    overlapped = f"{'more' if more > 0 else 'less'} of it overlapped" if more * effect < 0 else ""
+    because = joined(overlapped, because, by="; ")
     return ExplanationLine(label=label, because=because, every=times.every, delta_us=effect)
 
 
@@ -206,7 +206,8 @@ def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
 
 def _head(explanation: Explanation) -> str:
     """``Why``, of which step and rank, and what an effect is."""
-    step = EFFECT if explanation.profiled else f"{explanation.period} without the profiler"
+    period = explanation.period
+    step = EFFECT.format(period) if explanation.profiled else f"{period} without the profiler"
     return f"Why ({joined(explanation.of_rank, step, by='; ')})"
 
 

@@ -116,12 +116,14 @@ class StepPart(FrozenStruct):
     Attributes:
         label: what changed. delta_us: in µs. what: what happened.
         chain: the labels of its place in the tree; empty of what is in none.
+        is_pace: whether it is the same work, whose time no change of the program explains.
     """
 
     label: str
     delta_us: float
     what: str
     chain: tuple[str, ...] = ()
+    is_pace: bool = False
 
     @property
     def size_us(self) -> float:

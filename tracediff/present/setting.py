@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from math import comb
+from math import log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.statistics.runs import estimate
 from tracediff.formatting import ARROW, common_unit, joined, once, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
 from tracediff.present.plain_text import common_start
@@ -45,13 +46,14 @@ def _common_start(names: Pair[str]) -> int:
     return places[-2] if len(places) > 1 and all(map(str.isdigit, rests)) else places[-1]
 
 
-def spread(comparison: Comparison) -> str:
-    """``step times disjoint: 33.1–35.9 → 30.2–31.0 ms``: the shortest and the longest used steps, and whether they
-    overlap; that no side has several; empty of files without steps.
+def spread(comparison: Comparison) -> tuple[str, str]:
+    """(``may be chance``, ``step times overlap: 33.1–35.9 → 31.2–34.0 ms``): what the shortest and the longest used
+    steps say of the change, and these; that no side has several; nothing of files without steps.
     """
     spans = spans_us(comparison)
     if spans is None or all(least == most for least, most in spans):
-        return "" if any(side.whole_file for side in comparison.sides) else "one step per side"
+        is_of_steps = not any(side.whole_file for side in comparison.sides)
+        return ("too little to tell", "one step per side") if is_of_steps else ("", "")
     common = common_unit(time_unit, [us for span in spans for us in span])
     texts = []
     for least, most in spans:
@@ -59,18 +61,20 @@ def spread(comparison: Comparison) -> str:
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
     how = "overlap" if overlap(spans) else f"disjoint{_in_doubt(comparison)}"
-    return f"{comparison.each} times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
+    times = f"{comparison.each} times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
+    return "holds for these recordings" if how == "disjoint" else "may be chance", times
 
 
 def _in_doubt(comparison: Comparison) -> str:
     """Why steps that do not overlap decide nothing; empty if they do: runs differ more than their steps, and of few
-    steps all of one side may take longer than all of the other by chance.
+    steps that vary all of one side may take longer than all of the other by chance.
     """
     if comparison.verdict.result == "inconclusive":
         return ", but too few runs"
-    numbers = [sum(map(len, side.steps.values())) for side in comparison.sides]
-    chance = 2 / comb(sum(numbers), numbers[0])
-    return f", but of only {plural(min(numbers), comparison.each)}" if chance > thresholds.SIGNIFICANCE else ""
+    logs = [[log(us) for us in side] for side in _periods_us(comparison)]
+    p, few = estimate(*logs).p, min(map(len, logs))
+    is_chance = p is None or p > thresholds.SIGNIFICANCE
+    return f", but of only {plural(few, comparison.each)}" if is_chance else ""
 
 
 def overlap(spans: Pair[tuple[float, float]]) -> bool:
@@ -81,8 +85,13 @@ def overlap(spans: Pair[tuple[float, float]]) -> bool:
 
 def spans_us(comparison: Comparison) -> Pair[tuple[float, float]] | None:
     """The shortest and the longest used step of both sides; None where a side has none."""
-    periods = [[step.period_ns / 1000 for steps in side.steps.values() for step in steps] for side in comparison.sides]
+    periods = _periods_us(comparison)
     return Pair(*((min(side), max(side)) for side in periods)) if all(periods) else None
+
+
+def _periods_us(comparison: Comparison) -> list[list[float]]:
+    """The used steps of both sides."""
+    return [[step.period_ns / 1000 for steps in side.steps.values() for step in steps] for side in comparison.sides]
 
 
 def facts(comparison: Comparison) -> str:
