@@ -425,7 +425,7 @@ STORIES = (
             (
                 "the GPU hides what the host does",
                 lambda t: (
-                    "host work without waiting (mostly operators that one side alone calls) 7.42 → 2.03 ms"
+                    "host work without waiting (mostly operator calls without counterpart) 7.42 → 2.03 ms"
                     in t.fact_texts
                 ),
             ),

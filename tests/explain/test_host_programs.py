@@ -314,9 +314,8 @@ def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ra
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
     more = "2 × the FLOPs in 3 × the time"
     assert facts(comparison)["work-differs"].startswith(f"the work differs: after does {more}")
-    assert (
-        explanation_table(comparison.explanation).heads[0] == "Why (rank 1; in all: overlap included; effect: on the step)"
-    )
+    head = "Why (rank 1; in all: overlap included; effect: on the step)"
+    assert explanation_table(comparison.explanation).heads[0] == head
     assert changed_work(comparison, 5).title == "Operators (self time), mean of 2 ranks"
     assert "ranks 0–1 (step and why: rank 1; tables: mean of ranks)" in answer_of(comparison).setting
 

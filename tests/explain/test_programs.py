@@ -100,7 +100,7 @@ def test_annotations_are_told_by_the_gpu_work_that_they_launch_and_matched_by_th
     held = {node.label: node.total[1] - node.total[0] for node in comparison.explanation.root.walk()}
     assert (held["prefill"], held["decode"]) == (3_200_000, -400_000)
     for group in comparison.work.groups:
-        assert len({name.split("_")[1] for names in group.match_names for name in names}) == 1
+        assert len({item.name.split("_")[1] for items in group.items for item in items}) == 1
 
 
 def test_modules_of_one_side_do_not_differ(tmp_path):
@@ -137,8 +137,8 @@ LOSS, CLIP = "torch/nn/functional.py(3): cross_entropy", "torch/nn/utils/clip_gr
 
 def test_the_optimizer_and_the_functions_that_one_side_calls_are_named(tmp_path):
     text = calls_of_one_side(tmp_path, calling("SGD", LOSS), calling("AdamW", LOSS, CLIP))
-    after = "AdamW.step (200 µs), clip_grad_norm_() (50 µs)"
-    assert text == f"called from Python only in before: SGD.step (200 µs); only in after: {after}"
+    after = "AdamW.step, clip_grad_norm_()"
+    assert text == f"called from Python only in before: SGD.step; only in after: {after}"
 
 
 def test_operators_of_one_side_have_the_time_of_all_that_they_call(tmp_path):

@@ -101,12 +101,12 @@ def attention(kernels):
     return [step(1, 0, 300), module, *(event for events in launches for event in events)]
 
 
-def test_what_a_module_runs_instead_is_named_by_families(tmp_path):
+def test_what_a_module_runs_instead_is_named_by_the_largest_operators(tmp_path):
     parts = [("sgemm_nn", "aten::bmm"), ("softmax_warp_forward", "aten::_softmax"), ("sgemm_nt", "aten::bmm")]
     fused = [("fmha_cutlassF_f32", "aten::_efficient_attention_forward")]
     comparison = compared(tmp_path, {"before": attention(parts), "after": attention(fused)})
     labels = [cause.label for cause in comparison.explanation.causes]
-    assert "gemm, softmax → attention in Block" in labels, labels
+    assert "aten::bmm + 1 more → aten::_efficient_attention_forward in Block" in labels, labels
 
 
 def of_host(extra):

@@ -17,7 +17,7 @@ from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match,
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
-from tracediff.runtimes import KERNEL
+from tracediff.runtimes import KERNEL, MEMSET
 from tracediff.structs import NONE, FrozenStruct, Pair, Timed, total
 
 
@@ -76,16 +76,12 @@ class Group(Timed, FrozenStruct, kw_only=True, dict=True):
         """Readable name of its largest piece of work."""
         return display_name(table_name(self.largest))
 
-    @cached_property
-    def match_names(self) -> Pair[frozenset[str]]:
-        """Match names of the members."""
-        return self.members.map(lambda side: frozenset(match_name(m.name) for m in side))
-
     @property
     def has_other_kernels(self) -> bool:
         """Whether both sides have kernels, none of which are alike, and neither is the fusion of the other's."""
-        is_pair = self.level != "fusion" and all(self.members) and self.members.control[0].category == KERNEL
-        return is_pair and not frozenset.intersection(*self.match_names)
+        kernels = self.members.map(lambda side: {match_name(m.name) for m in side if m.category != MEMSET})
+        is_pair = self.level != "fusion" and all(kernels) and self.members.control[0].category == KERNEL
+        return is_pair and kernels.control.isdisjoint(kernels.test)
 
     @cached_property
     def time(self) -> Pair[int]:

@@ -6,7 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
-from math import log, nan, prod
+from math import isclose, log, nan, prod
 from typing import TypeVar
 
 import numpy as np
@@ -294,12 +294,24 @@ def _is_resized(both: tuple[list[int], list[int]]) -> bool:
 
 def flop_ratio(trees: Trees, least: float) -> float | None:
     """How many times as many FLOPs per step the test side does, whatever is matched with what; None where the work of
-    operators whose FLOPs are known is a smaller part than ``least`` (0–1). Of convolutions whose backward pass is
-    recorded that alone counts, which has the shape of the output: layers differ in their strides.
+    operators whose FLOPs are known is a smaller part than ``least`` (0–1). Convolutions whose backward pass is recorded
+    count by that, which has the shape of the output, as layers differ in their strides: None where one side calls more
+    of them forward for each backward.
     """
-    trained = any(is_conv(call.label) and BACKWARD in call.label for tree in trees for call in tree.calls)
-    sums, known_parts = zip(*(_flops(tree, without_forward=trained) for tree in trees), strict=True)
+    per_backward = [forward / backward for forward, backward in map(_convolutions, trees) if backward]
+    if per_backward and not isclose(min(per_backward), max(per_backward)):
+        return None
+    sums, known_parts = zip(*(_flops(tree, trained=bool(per_backward)) for tree in trees), strict=True)
     return sums[1] / sums[0] if all(sums) and sum(known_parts) >= 2 * least else None
+
+
+def _convolutions(tree: CallTree) -> tuple[int, int]:
+    """How many outermost convolutions a side calls forward, and backward."""
+    numbers = [0, 0]
+    for call in tree.calls:
+        if is_conv(call.label) and (call.parent < 0 or not is_conv(tree.calls[call.parent].label)):
+            numbers[BACKWARD in call.label] += call.count
+    return numbers[0], numbers[1]
 
 
 def flop_calls(tree: CallTree) -> dict[str, float]:
@@ -311,15 +323,16 @@ def flop_calls(tree: CallTree) -> dict[str, float]:
     return calls
 
 
-def _flops(tree: CallTree, *, without_forward: bool) -> tuple[float, float]:
-    """(FLOPs per step, part of the time of all work that is theirs), ``without_forward`` convolutions."""
+def _flops(tree: CallTree, *, trained: bool) -> tuple[float, float]:
+    """(FLOPs per step, part of the time of all work that is theirs); where convolutions are ``trained``, their forward
+    pass is half of the gradients of the input and of the weight.
+    """
     flops, around = _known_flops(tree)
-    calls = ((flops[node], tree.calls[node]) for node in flops.keys() - around)
-    total = sum(
-        work * call.count
-        for work, call in calls
-        if not (without_forward and is_conv(call.label) and BACKWARD not in call.label)
-    )
+    total = 0.0
+    for node in flops.keys() - around:
+        call = tree.calls[node]
+        passes = (1.5 if BACKWARD in call.label else 0.0) if trained and is_conv(call.label) else 1.0
+        total += passes * flops[node] * call.count
     return total / tree.denominator, work_within(tree, flops) / max(sum(work.ns for work in tree.work), 1)
 
 

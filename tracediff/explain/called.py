@@ -67,17 +67,8 @@ def one_sided_calls(
             judged[side].update(calls[side])
     control, test = ([name for calls in own for name in calls[side]] for side in (0, 1))
     both = zip(comparison.labels, (control, test), strict=True)
-    annotated, _, *functions = own
-    step_ns = float(leaves.step_ns.max())
-    sized = {
-        name: f"{name} ({leaves.step_unit.text(ns / 1000)})"  # loading data is a part of the step by itself
-        for calls in (annotated, *functions)
-        for side in calls
-        for name, ns in side.items()
-        if ns >= thresholds.NO_DIFFERENCE * step_ns and not name.endswith(NEXT)
-    }
-    parts = [f"only in {label}: {listed([sized.get(n, n) for n in names])}" for label, names in both if names]
-    setting = " and ".join(_instead_of_calls(own, others, differing, step_ns))
+    parts = [f"only in {label}: {listed(names)}" for label, names in both if names]
+    setting = " and ".join(_instead_of_calls(own, others, differing, float(leaves.step_ns.max())))
     values = ", ".join(control), ", ".join(test)
     return [Fact(ONE_SIDED_CALLS, f"called from Python {'; '.join(parts)}", *values, setting=setting)] if parts else []
 

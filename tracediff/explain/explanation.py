@@ -16,7 +16,6 @@ from tracediff.aggregate.leaves import SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import FamilyOf
 from tracediff.diff.statistics.many import OVERLAPPING, UNTESTED, Significance, compare_many
 from tracediff.diff.views import moved_lines
@@ -33,7 +32,6 @@ from tracediff.explain.leaves import (
     QUEUE,
     SHARED_CALLS,
     STRETCHES,
-    UNPAIRED,
     UNPLACED,
     Leaves,
     Single,
@@ -229,7 +227,7 @@ def explain(
     repeated = repeated_of(comparison, classes if differing else Pair({}, {}))
     profiled = pair(leaves_of_sides, groups, sides, family_of, holders_of(comparison, repeated, classes))
     name_singles(profiled, leaves_of_sides)
-    profiled = with_calls_apart(profiled, shared_calls(comparison.trees))
+    profiled = with_calls_apart(profiled, shared_calls(comparison.trees, comparison.pairing))
     vendors = [vendors_of(key.name for key in leaves.keys) for leaves in leaves_of_sides]
     same_vendor = vendors[0] == vendors[1]
     measure(profiled, groups, comparison.trees, same_vendor)
@@ -353,8 +351,6 @@ def _cause(line: Line, delta_us: float, sources: LineSources, significance: Sign
         reasons = [reason for reason in reasons if reason.code != "caller"]
     reasons = [reason for reason in reasons if reason.text != f"called by {label}"]
     what = what_happened(line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_stated=is_stated)
-    if groups and not node.is_of_both and _is_unpaired(groups, comparison.work.groups, leaves):
-        what = UNPAIRED
     if OTHER_CALLERS in line.trail:
         repeated = sources.repeated.get(node.label)
         what = repeated.happened(node) if repeated else what
@@ -473,17 +469,6 @@ def _elsewhere(node: Node, leaves: Leaves) -> tuple[bool, list[int]]:
     if kinds <= {"op", "call"} and not any(leaves.kinds[i] in kinds for i in there):
         return False, []
     return True, [i for i in there if node.label in leaves.chains[i]]
-
-
-def _is_unpaired(mine: Sequence[Group], groups: Sequence[Group], leaves: Leaves) -> bool:
-    """Whether the other side has most of the families of ``mine``, of one side, in work that is unpaired on both."""
-    side = int(bool(mine[0].members.test))
-    unpaired = {g for chain, g in zip(leaves.chains, leaves.groups.tolist(), strict=True) if UNPAIRED in chain}
-    own, there = Counter[str](), Counter[str]()
-    for ns, some, which in ((own, mine, side), (there, [groups[g] for g in unpaired], 1 - side)):
-        for member in chain(*(group.members[which] for group in some)):
-            ns[member.family] += member.ns
-    return (own & there).total() >= thresholds.MOSTLY * own.total()
 
 
 def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:

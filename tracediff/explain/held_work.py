@@ -15,7 +15,7 @@ from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
-from tracediff.diff.ops import Op
+from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.explain.amounts import HEAVY
 from tracediff.explain.called import function_of, is_own_name
 from tracediff.explain.leaves import largest_kernel, operator_of
@@ -24,6 +24,7 @@ from tracediff.explain.repeated import OPTIMIZERS, Repeated
 from tracediff.formatting import ARROW, with_more
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import family_of
+from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.placement.scopes import OPTIMIZER, PHASES
 from tracediff.structs import Pair, total
 
@@ -50,8 +51,9 @@ def holders_of(comparison: Comparison, repeated: Sequence[Repeated], classes: Pa
     out = _of_both_sides(comparison, repeated)
     rest = {g: group for g, group in enumerate(groups) if g not in out}
     out |= _in_region(rest, trees) or _of_one_kernel(rest)
-    one_sided = {g: group for g, group in rest.items() if g not in out and not all(group.members)}
-    if not one_sided:
+    in_place = {g: group for g, group in rest.items() if g not in out and (not all(group.members) or _is_unlike(group))}
+    one_sided = {g: group for g, group in in_place.items() if not all(group.members)}
+    if not in_place:
         return out
     modules = {one.path: one.name for one in repeated if one.path and one.factor == 1}
     out |= _held(one_sided, trees.map(lambda tree: _outermost(tree, lambda _, module: modules.get(module, ""))))
@@ -62,7 +64,8 @@ def holders_of(comparison: Comparison, repeated: Sequence[Repeated], classes: Pa
         families[name].add(groups[g].family)
     says_more = {name for name, some in families.items() if len(some) > 1 or OPERATOR not in name}  # than its family
     own = {g: name for g, name in own.items() if name in says_more}
-    holders = out | own | _replacements(one_sided, own, comparison)
+    in_place = {g: group for g, group in in_place.items() if g not in out}
+    holders = out | own | _replacements(in_place, own, comparison)
     return {g: name for g, name in holders.items() if name}
 
 
@@ -206,11 +209,11 @@ def _own_calls(trees: Pair[CallTree], classes: Pair[ClassCalls]) -> Pair[Holder]
 
 
 def _replacements(groups: Mapping[int, Group], names: Mapping[int, str], comparison: Comparison) -> dict[int, str]:
-    """Index of a group of one side → ``aten::bmm + 2 more → attention``, of all the work in the places of its own,
-    where the other side does other work; empty where the place is not known well enough to say so.
+    """Index of a group → ``aten::bmm + 2 more → attention``, of all the work in the places of its own, where the other
+    side does other work; empty where the place is not known well enough to say so.
 
     Args:
-        groups: those of one side, by index.
+        groups: those of one side, or of work that is not alike, by index.
         names: index of a group → what one side alone calls that holds it, if anything does.
     """
     regions = _places_of(groups, comparison)
@@ -219,8 +222,9 @@ def _replacements(groups: Mapping[int, Group], names: Mapping[int, str], compari
         inside = {g for region in some for g in regions[region]}
         ns: Pair[Counter[str]] = Pair(Counter(), Counter())
         for g in inside:
-            side = int(bool(groups[g].members.test))
-            ns[side][names.get(g) or operator_of(groups[g]) or groups[g].family] += groups[g].time[side]
+            for of_side, members in zip(ns, groups[g].members, strict=True):
+                for member in members:
+                    of_side[names.get(g) or _operator(member) or member.family] += member.ns
         least, most = sorted(of_side.total() for of_side in ns)
         if least and least >= thresholds.WORTH_A_LINE * most:  # next to nothing replaces nothing
             is_known = any(_is_known(region, comparison.trees.control) for region in some)
@@ -242,10 +246,21 @@ def _places_of(groups: Mapping[int, Group], comparison: Comparison) -> dict[Regi
 
     out: dict[Region, list[int]] = defaultdict(list)
     for g, group in groups.items():
-        side = int(bool(group.members.test))
-        for where in dict.fromkeys(region(item, side) for item in group.items[side]):
+        for where in {region(item, side): None for side in (0, 1) for item in group.items[side]}:
             out[where].append(g)
     return out
+
+
+def _operator(item: Item) -> str:
+    """The operator that launched it, or that it is; empty of kernels that none did."""
+    name = (item.op or "") if item.category in GPU_WORK else item.name
+    return display_name(match_name(name)) if name else ""
+
+
+def _is_unlike(group: Group) -> bool:
+    """Whether it is all else of a module, of other families on the other side."""
+    families = {members[0].family for members in group.members if members}
+    return bool(group.module) and "module" in group.level and len(families) > 1
 
 
 def _calls_around(tree: CallTree, shared: Mapping[int, int]) -> list[Place]:
@@ -291,11 +306,16 @@ def _is_known(region: Region, control: CallTree) -> bool:
 
 def _where(regions: Sequence[Region], control: CallTree) -> str:
     """`` in forward()``: the function, or else the call, if it is one, that all are in."""
-    names = {
-        function or (control.calls[node].display_name if node >= 0 and control.calls[node].kind != "phase" else "")
-        for (node, _), function in regions
-    }
+    calls = [function or (control.calls[node] if node >= 0 else None) for (node, _), function in regions]
+    names = {call if isinstance(call, str) else _name_of(call) for call in calls}
     return f" in {name}" if len(names) == 1 and (name := names.pop()) else ""
+
+
+def _name_of(call: Call | None) -> str:
+    """What a call is called, of modules their class; empty of phases."""
+    if call is None or call.kind == "phase":
+        return ""
+    return class_of(call.label) if call.kind == "module" else call.display_name
 
 
 def _largest(ns: Counter[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracediff import bounds
 from tracediff.aggregate.call_tree import Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
@@ -21,12 +19,11 @@ from tracediff.arrays import AnyArray, Bools, Floats, Int64
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import FamilyOf, Item
 from tracediff.diff.ops import GPU_WORK
-from tracediff.diff.views import call_names, every_instance, moved_lines, operators_of
+from tracediff.diff.views import call_names, moved_lines, operators_of
 from tracediff.formatting import ARROW, Unit, time_unit
 from tracediff.profile.analyses.leaf_keys import CAPTURE, callee_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, match_name
-from tracediff.profile.placement.scopes import BACKWARD, PHASES
 from tracediff.runtimes import MEMCPY
 from tracediff.structs import FrozenStruct, Pair
 
@@ -44,11 +41,9 @@ NO_OPERATOR = "kernels"
 """In place of the operator of work that no operator or module launched."""
 ON_THE_HOST = " on the host"
 """After an operator whose own time on the host is meant."""
-UNPAIRED = "without counterpart"
-"""All other work of a module, which is no counterpart piece by piece."""
 OTHER_CALLERS = "calls that differ"
 """In place of the family of work in calls that one side makes more often, or alone."""
-SHARED_CALLS, OTHER_CALLS = HOST_CALLS = "the same operator calls", "operators that one side alone calls"
+SHARED_CALLS, OTHER_CALLS = HOST_CALLS = "the same operator calls", "operator calls without counterpart"
 """On the host: the calls that both sides make, and those that one side makes beside them."""
 IDLE = "GPU idle"
 CODE = "host time outside operators"
@@ -318,7 +313,6 @@ class _Labels:
         for g, group in enumerate(self.groups):
             for numbers, items in zip(self._group_of, group.items, strict=True):
                 numbers.update((item.key, g) for item in items)
-        self._replacements = _replacements(self.groups)
         self._of_group = [self._group_chain(g) for g in range(len(self.groups))]
 
     def chain(self, key: LeafKey, side: int) -> tuple[Chain, int]:
@@ -367,8 +361,6 @@ class _Labels:
 
     def _group_chain(self, g: int) -> Chain:
         group = self.groups[g]
-        if g in self._replacements and g not in self.holders:
-            return self.top, UNPAIRED, self._replacements[g], g
         op = operator_of(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
         if {member.category for members in group.members for member in members} == {MEMCPY}:  # not what its kernels do
             op = f"{largest_kernels(group)}{COPIED}{op}"
@@ -392,43 +384,6 @@ def operator_of(group: Group) -> str:
     if not any(names) or not all(group.members):
         return "".join(names)
     sides = [name or largest_kernel(members) for name, members in zip(names, group.members, strict=True)]
-    return sides[0] if sides[0] == sides[1] else ARROW.join(sides)
-
-
-def _replacements(groups: Sequence[Group]) -> dict[int, str]:
-    """Group → what it is on both sides, of those that are all else of a module, whose work is not counterparts."""
-    out: dict[int, str] = {}
-    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for g, group in enumerate(groups):
-        if (
-            group.module
-            and "module" in group.level
-            and len({members[0].family for members in group.members if members}) > 1
-        ):
-            families = (" ".join(sorted({member.family for member in members})) for members in group.members)
-            phase = next(member.phase for members in group.members for member in members)
-            alike[every_instance(group.module.split("/")[-1]), phase, *families].append(g)
-    for (module, phase, *_), same in alike.items():
-        what = _replacement([groups[g] for g in same])
-        label = f"{module} {phase}: {what}" if phase == PHASES[BACKWARD] else f"{what} in {module}"
-        out |= dict.fromkeys(same, label)
-    return out
-
-
-def _replacement(groups: Sequence[Group]) -> str:
-    """``gemm, softmax, … → attention``: the families of one side only, or of both if one has no other, those that take
-    most time first.
-    """
-    ns: Pair[Counter[str]] = Pair(Counter(), Counter())
-    for group in groups:
-        for of_side, members in zip(ns, group.members, strict=True):
-            for member in members:
-                of_side[member.family] += member.ns
-    own = [mine.keys() - others.keys() for mine, others in (ns, reversed(ns))]
-    sides = []
-    for of_side, names in zip(ns, own if all(own) else ns, strict=True):
-        families = sorted(names, key=lambda family: (-of_side[family], family))
-        sides.append(", ".join((*families[: bounds.PARTS_NAMED], *(["…"] if families[bounds.PARTS_NAMED :] else []))))
     return sides[0] if sides[0] == sides[1] else ARROW.join(sides)
 
 

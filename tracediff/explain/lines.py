@@ -32,7 +32,6 @@ from tracediff.explain.leaves import (
     SHARED_CALLS,
     SINGLES,
     STRETCH,
-    UNPAIRED,
     WAITING,
     Leaves,
 )
@@ -296,8 +295,8 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     """Of GPU work, or of operators: trails are first label, family, operator or module, call and kernels."""
     noun = "kernels" if trail[0] == GPU else "operators"
     if len(trail) == 1:
-        return f"{noun} {UNPAIRED}" if label == UNPAIRED else f"{label} {noun}"
-    if trail[1] in (UNPAIRED, OTHER_CALLERS):
+        return f"{label} {noun}"
+    if trail[1] == OTHER_CALLERS:
         return label
     if len(trail) == 2:
         if "::" in label:  # an operator

@@ -9,6 +9,7 @@ from math import fsum, isclose, log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree, Trees
+from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.explain.amounts import HEAVY, CallShares, flop_calls, nodes_around, work_within
 from tracediff.explain.reasons import PLACES
 from tracediff.explain.tree import is_near_one
@@ -122,14 +123,15 @@ def in_parts(trees: Trees) -> str:
     return f"in {more} calls" if is_all else ""
 
 
-def shared_calls(trees: Trees) -> Pair[CallShares]:
-    """Of both sides: calls in modules of the same classes are paired first, then those that are left."""
-    numbers: dict[tuple[int, str], int] = {}
-    calls = trees.map(lambda tree: _calls_at(tree, numbers))
+def shared_calls(trees: Trees, pairing: Pairing) -> Pair[CallShares]:
+    """Of both sides: the calls that are paired first, then as many of those that are left."""
+    calls = Pair(
+        _calls_at(trees.control, {node: node for node in pairing.test_of}), _calls_at(trees.test, pairing.control_of)
+    )
     shares: Pair[CallShares] = Pair({}, {})
     for key in (key for key in calls[0] if key in calls[1]):
         control, test = places = [side[key] for side in calls]
-        both = {place: min(number, test[place][0]) for place, (number, _) in control.items() if place in test}
+        both = {node: min(number, test[node][0]) for node, (number, _) in control.items() if node in test and node >= 0}
         left = [fsum(number for number, _ in side.values()) - fsum(both.values()) for side in places]
         for share, side, unpaired in zip(shares, places, left, strict=True):
             whole = fsum(ns for _, ns in side.values())
@@ -139,24 +141,19 @@ def shared_calls(trees: Trees) -> Pair[CallShares]:
     return shares
 
 
-def _calls_at(
-    tree: CallTree, numbers: dict[tuple[int, str], int]
-) -> dict[tuple[str, str], dict[int, tuple[float, float]]]:
-    """(outermost operator, operator) → number of its place → (calls, ns of its own) per step; ``numbers``: (place
-    around it, label without ordinal) → number of a place.
+def _calls_at(tree: CallTree, shared: Mapping[int, int]) -> dict[tuple[str, str], dict[int, tuple[float, float]]]:
+    """(outermost operator, operator) → node in control's tree, −1 of all that only this side makes → (calls, ns of its
+    own) per step; ``shared``: node of a call that both sides make → its node in control's tree.
     """
     out: dict[tuple[str, str], dict[int, tuple[float, float]]] = defaultdict(dict)
-    around: list[tuple[int, str]] = []
-    for call in tree.calls:
-        place, outermost = around[call.parent] if call.parent >= 0 else (-1, "")
-        place = numbers.setdefault((place, class_of(call.label)), len(numbers))
+    outermost: list[str] = []
+    for node, call in enumerate(tree.calls):
+        around = outermost[call.parent] if call.parent >= 0 else ""
+        outermost.append(around or (call.display_name if call.kind == "op" else ""))
         if call.kind == "op":
-            name = call.display_name
-            outermost = outermost or name
-            calls = out[outermost, name]
+            calls, place = out[outermost[-1], call.display_name], shared.get(node, -1)
             number, ns = calls.get(place, (0.0, 0.0))
             calls[place] = number + call.count / tree.denominator, ns + call.self_ns / tree.denominator
-        around.append((place, outermost))
     return out
 
 

@@ -160,7 +160,8 @@ def _annotations(comparison: Comparison, least: float) -> list[Repeated]:
     works = trees.map(work_below)
     alike: dict[Pair[float], list[tuple[float, int, Repeated]]] = defaultdict(list)
     for op in comparison.ops:
-        name = op.raw_name.partition("#")[2] or op.raw_name
+        whole = op.name.strip("# ")  # as of compiled graphs, of which each has a hash
+        name = whole.partition("#")[2] or whole
         numbers = Pair(*(number / tree.denominator for number, tree in zip(op.count, trees, strict=True)))
         if op.category != ANNOTATION or not all(numbers) or isclose(*numbers):
             continue

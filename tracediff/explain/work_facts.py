@@ -105,7 +105,7 @@ def facts_of(
     trees, sides, groups = comparison.trees, comparison.sides, comparison.work.groups
     program = _program(leaves, comparison, differing)
     codes = {fact.code for fact in program}
-    same = "the same operator calls" if SAME_PROGRAM in codes else ""
+    same = f"the same operator calls{_outside_loading(trees)}" if SAME_PROGRAM in codes else ""
     by_sizes: list[Fact] = []
     # else it is judged by all of its FLOPs, or of its amounts; or too little is known
     if codes.isdisjoint((OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK)):
@@ -166,7 +166,8 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     values = plural(calls[0], "call"), plural(calls[1], "call")
     if not as_many and is_scaled and not is_near_one(factor):
         share = f"{counts(*calls)} calls, {percent(agree)} of which agree"
-        text = f"the same operators, {times(factor)} × as often: {share}"
+        mostly = "" if agree == 1 else "mostly "
+        text = f"{mostly}the same operators, {times(factor)} × as often: {share}"
         return [Fact(AS_OFTEN, text, *values, factor, DIFFERENT_WORK)]
     share = _agreement(outer, comparison)
     kinds = [dict.fromkeys(flop_calls(tree), 1.0) for tree in trees]
@@ -219,8 +220,12 @@ def _nothing_recorded(comparison: Comparison) -> list[Fact]:
     return [Fact("nothing-recorded", text, setting="with nothing of the program recorded")]
 
 
+def _outside_loading(trees: Trees) -> str:
+    return " outside data loading" if any(map(loads_data, trees)) else ""
+
+
 def _outermost_calls(trees: Trees) -> str:
-    return f"outermost operator calls{' outside data loading' if any(map(loads_data, trees)) else ''}"
+    return f"outermost operator calls{_outside_loading(trees)}"
 
 
 def _agreement(outer: Sequence[Mapping[str, float]], comparison: Comparison) -> str:

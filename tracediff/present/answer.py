@@ -108,8 +108,7 @@ def _is_said(fact: Fact, comparison: Comparison, why: str) -> bool:
         is_cause = any(f": {name} " in fact.text for name in causes)
         return is_cause or (bool(fact.setting) and fact.setting in comparison.verdict.settings)
     names = [name for names in (fact.control, fact.test) for name in names.split(", ") if name]
-    is_sized = any(f"{name} (" in fact.text for name in names)
-    says_all = all(name in why or (not is_sized and class_in(name) in comparison.verdict.settings) for name in names)
+    says_all = all(name in why or class_in(name) in comparison.verdict.settings for name in names)
     return fact.code == ONE_SIDED_CALLS and says_all
 
 

@@ -36,7 +36,7 @@ from tracediff.present.path import (
     together,
 )
 from tracediff.present.plain_text import shortened_pairs
-from tracediff.present.setting import overlap, spans_us
+from tracediff.present.setting import may_be_chance
 from tracediff.structs import Pair
 
 BECAUSE, OFFSET, LARGEST, ALL_ELSE = "{}because of", "offset {}by", "largest change", "all else"
@@ -51,7 +51,7 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     unit = path.unit
     sign = 1 if explanation.change_us >= 0 else -1
     sure = _has_changed(comparison) and by_chance(comparison) is None
-    every = _parts(path)
+    every = _parts(path, is_of_one_dtype="dtype" not in comparison.comparability.codes)
     has_same_program = any(fact.code == SAME_CALLS for fact in explanation.facts)  # whatever has no counterpart
     other_work = [part for part, cause in every if is_other_work(cause) and not has_same_program]
     if not sure and not other_work and every and is_unclear(max(every, key=lambda both: both[0].size_us)[1]):
@@ -166,15 +166,11 @@ def _is_named(exposure: StepPart, parts: Sequence[StepPart], rest_us: float, ste
 
 
 def _has_changed(comparison: Comparison) -> bool:
-    """Whether the step is longer or shorter by a test; without one, whether it changed and its steps leave no doubt: no
-    step of a side takes as long as one of the other, or of enough steps, the medians differ.
-    """
+    """Whether the step is longer or shorter by a test; without one, whether it changed and its steps leave no doubt."""
     verdict = comparison.verdict
     if verdict.ci95_us is not None or verdict.result in ("faster", "slower"):
         return verdict.result in ("faster", "slower")
-    within, spans = verdict.within_runs_us, spans_us(comparison)
-    is_in_doubt = within[0] <= 0 <= within[1] if within else spans is not None and overlap(spans)
-    return not is_in_doubt and abs(verdict.delta_us) >= thresholds.NO_DIFFERENCE * verdict.control_us
+    return not may_be_chance(comparison) and abs(verdict.delta_us) >= thresholds.NO_DIFFERENCE * verdict.control_us
 
 
 def _is_of_mean(verdict: Verdict) -> bool:
@@ -183,11 +179,18 @@ def _is_of_mean(verdict: Verdict) -> bool:
     return by_mean is not None and by_median is not None and opposed(by_mean - 1, by_median - 1)
 
 
-def _parts(path: ReadPath) -> list[tuple[StepPart, Cause]]:
-    """The causes, as far as they have digits, the largest first, by what they take longer themselves."""
+def _parts(path: ReadPath, *, is_of_one_dtype: bool) -> list[tuple[StepPart, Cause]]:
+    """The causes, as far as they have digits, the largest first, by what they take longer themselves; the same work is
+    that only ``is_of_one_dtype``.
+    """
     labels = shortened_pairs([row.cause.label for row in path.rows], bounds.LABEL)
     parts = [
-        (StepPart(label, row.times.own, _happened(row.cause), row.cause.chain, _is_pace(row.cause)), row.cause)
+        (
+            StepPart(
+                label, row.times.own, _happened(row.cause), row.cause.chain, is_of_one_dtype and is_same_work(row.cause)
+            ),
+            row.cause,
+        )
         for label, row in zip(labels, path.rows, strict=True)
         if is_visible(row.times.own, path.unit)
     ]
@@ -195,10 +198,9 @@ def _parts(path: ReadPath) -> list[tuple[StepPart, Cause]]:
     return parts
 
 
-def _is_pace(cause: Cause) -> bool:
+def is_same_work(cause: Cause) -> bool:
     """Whether it is how fast the same work is done on the host, or on a CPU."""
-    is_same_work = cause.chain[0] == OPERATORS and not is_other_work(cause) and _is_as_much(cause)
-    return is_same_work or is_pace(cause.chain)
+    return is_pace(cause.chain) or (cause.chain[0] == OPERATORS and not is_other_work(cause) and _is_as_much(cause))
 
 
 def _with_wholes(
@@ -336,7 +338,7 @@ def by_chance(comparison: Comparison) -> str | None:
 def _of_same_work(comparison: Comparison, first: Cause) -> str | None:
     """See `by_chance`, of sides without a GPU whose operators are what changed most."""
     codes, verdict = {fact.code for fact in comparison.facts}, comparison.verdict
-    if UNIFORM in codes or waits_for_ranks(first.chain):
+    if UNIFORM in codes or waits_for_ranks(first.chain) or "dtype" in comparison.comparability.codes:
         return None
     if SAME_CALLS in codes:
         where = "the machine (load, clocks, threads) or a library"

@@ -24,7 +24,6 @@ from tracediff.explain.leaves import (
     OTHER_CALLERS,
     SHARED_CALLS,
     SINGLES,
-    UNPAIRED,
 )
 from tracediff.explain.lines import OTHERS, UNKNOWN
 from tracediff.explain.tree import REPLACED, SINGLE
@@ -313,7 +312,7 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     part, *inner = (label.split(COPIED)[0].removesuffix(ON_THE_HOST) for label in cause.chain if label != OTHERS)
     if part in (GPU, OPERATORS) and inner[:1] == [SINGLES]:
         return IN_WORK, (inner[1].removeprefix(LONG).removeprefix(ONE),)
-    if part in (GPU, OPERATORS, MIXED) and inner[:1] not in ([UNPAIRED], [OTHER_CALLERS]):
+    if part in (GPU, OPERATORS, MIXED) and inner[:1] != [OTHER_CALLERS]:
         has_operator = "::" in "".join(inner[1:2])
         return IN_WORK, tuple(label for label in inner[: 2 if has_operator else 3] if label != NO_OPERATOR)
     if part == HOST and {*inner[:1]} & {*HOST_CALLS}:

@@ -37,7 +37,7 @@ from tracediff.explain.leaves import (
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, count as counted
-from tracediff.present.causes import by_chance, by_options
+from tracediff.present.causes import by_chance, by_options, is_same_work
 from tracediff.present.explanation_lines import is_unclear
 from tracediff.present.limits import CERTAIN
 from tracediff.present.path import read_path
@@ -97,7 +97,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if late:
         command = f"{command} --rank {late.rank}"
     explain = command.replace(" compare ", " explain ", 1)
-    if first is not None and along and abs(along[0].delta_us) > abs(first.delta_us):
+    if first is not None and comparison.has_gpu and along and abs(along[0].delta_us) > abs(first.delta_us):
         first = None  # more changes off the path
     if first is not None and OTHER_CALLERS in first.trail:
         return f"{explain} {shlex.quote(first.label)}"
@@ -149,8 +149,9 @@ def _of_test(comparison: Comparison, command: str) -> str:
 
 
 def _first(explanation: Explanation) -> Cause | None:
-    """The first cause, of those that are certain if there are any."""
-    return min((row.cause for row in read_path(explanation).rows), key=is_unclear, default=None)
+    """The first cause, of those that are certain if there are any, and then of what changed in the program."""
+    causes = (row.cause for row in read_path(explanation).rows)
+    return min(causes, key=lambda cause: (is_unclear(cause), is_same_work(cause)), default=None)
 
 
 def _is_slowed(comparison: Comparison, explanation: Explanation) -> bool:

@@ -60,9 +60,23 @@ def spread(comparison: Comparison) -> tuple[str, str]:
         unit = common or time_unit([least, most])
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
-    how = "overlap" if overlap(spans) else f"disjoint{_in_doubt(comparison)}"
+    says = "may be chance" if may_be_chance(comparison) else "holds for these recordings"
+    overlapping = "overlap" if says == "may be chance" else "overlap, but not most of them"
+    how = overlapping if overlap(spans) else f"disjoint{_in_doubt(comparison)}"
     times = f"{comparison.each} times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
-    return "holds for these recordings" if how == "disjoint" else "may be chance", times
+    return says, times
+
+
+def may_be_chance(comparison: Comparison) -> bool:
+    """Whether the steps leave open that the sides differ: enough of them by the interval within runs, others by whether
+    they overlap, or are too few for how much they vary; those of one step per side leave that to the reader.
+    """
+    within, spans = comparison.verdict.within_runs_us, spans_us(comparison)
+    if within:
+        return within[0] <= 0 <= within[1]
+    if spans is None or all(least == most for least, most in spans):
+        return False
+    return overlap(spans) or bool(_in_doubt(comparison))
 
 
 def _in_doubt(comparison: Comparison) -> str:
