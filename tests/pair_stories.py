@@ -278,7 +278,10 @@ STORIES = (
         must=(
             ("the work differs", lambda t: "work-differs" in t.facts),
             ("it is 16 times the tokens", lambda t: "16 ×" in t.fact_texts),
-            ("GPU work is first, all of it", lambda t: t.causes[0].label == GPU and t.causes[0].test_us > 560_000),
+            (
+                "GPU work is first, all of it",
+                lambda t: t.on_gpu(t.causes[0]) and t.comparison.us(t.comparison.gpu_time.time.test) > 560_000,
+            ),
             (
                 "a first launch takes less",
                 lambda t: any("single" in {r.code for r in c.reasons} and c.delta_us < -170_000 for c in t.causes),

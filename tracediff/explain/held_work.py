@@ -85,7 +85,8 @@ def _of_both_sides(comparison: Comparison, repeated: Sequence[Repeated]) -> dict
 
 def _in_region(groups: Mapping[int, Group], trees: Pair[CallTree]) -> dict[int, str]:
     """Index of a group → the smallest annotation, or class of modules, that holds it, if it holds most of what moved,
-    and on a side less than half of the time, and no family of work, or one group of it, is most of that.
+    and on a side less than half of the time, and neither one family of work, nor one group of it, nor what one side
+    alone does is most of that.
     """
     regions = trees.map(_regions)
     inside: dict[str, list[int]] = defaultdict(list)
@@ -104,7 +105,9 @@ def _in_region(groups: Mapping[int, Group], trees: Pair[CallTree]) -> dict[int, 
         part = min(ns / of_all if of_all else 1.0 for ns, of_all in zip(time, whole, strict=True))
         is_most = abs(time.delta) >= thresholds.MAIN_PART * moved and time.delta * whole.delta > 0
         is_of_one = max(abs(groups[g].delta) for g in some) >= thresholds.MOSTLY * abs(time.delta)
-        if is_most and not is_of_one and part < thresholds.MOSTLY:
+        one_sided = sum(groups[g].delta for g in some if not all(groups[g].members))
+        is_replaced = abs(one_sided) >= thresholds.MOSTLY * abs(time.delta)
+        if is_most and not is_of_one and not is_replaced and part < thresholds.MOSTLY:
             smallest = min(smallest, (part, name))
     return dict.fromkeys(inside.get(smallest[1], ()), smallest[1])
 

@@ -36,7 +36,7 @@ GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 """First labels: GPU events; the host; operators of sides without a GPU; work, where only one side has a GPU."""
 NUMBER = re.compile(r"\d+")
 """In annotations: of an iteration, a request or a file, which differ between runs."""
-SINGLES, ONE, LONG, STRETCH = "single events", "one ", "one long ", "one stretch outside operators"
+SINGLES, ONE, LONG, STRETCH = "single events", "one ", "one long and other ", "one stretch outside operators"
 NO_OPERATOR = "kernels"
 """In place of the operator of work that no operator or module launched."""
 ON_THE_HOST = " on the host"

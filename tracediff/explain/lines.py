@@ -185,6 +185,8 @@ def _is_worth_a_line(node: Node, scale: float) -> bool:
 
 def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> bool:
     """Whether one line for ``node`` says as much as lines for its children."""
+    if node.depth == 1 and node.label in (GPU, OPERATORS):
+        return False
     children = node.children.values()
     movement = sum(abs(child.work) for child in children)
     effect, share = node.main_effect
@@ -192,16 +194,12 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
     is_of_one = abs(largest.work) >= thresholds.MAIN_PART * movement and largest.label != node.label
     more_or_less = effect == "amount" or (effect == "presence" and len(trail) == 2 and not is_of_one)
     if more_or_less and share >= thresholds.MAIN_PART and movement <= thresholds.CANCELLING * abs(node.work):
-        if node.depth == 1 and _part_of(RESIZED, [node]) < thresholds.MOSTLY:
-            return False
         if not is_of_one:
             return True
         # a small part that grew is what changed, or one beside as much work as before; another is called as the whole
         others = [child for child in children if child is not largest]
         is_large = float(largest.total.sum()) >= thresholds.MOSTLY * float(node.total.sum())
         return is_large and _part_of(("speed",), others) < thresholds.MOSTLY
-    if node.depth == 1 and node.label in (GPU, OPERATORS):
-        return False
     if node.label in HOST_CALLS:
         return False
     if PYTHON in (*trail, node.label):  # where a function with another name is another part
@@ -278,7 +276,10 @@ def _of_largest(line: Line) -> str:
         trail = line.chain
     elif len(node.children) > 1:
         noun = f"families of {noun}"
-    largest = max(node.children.values(), key=lambda child: (child.label != OTHER, abs(child.work), child.label))
+    largest = max(
+        node.children.values(),
+        key=lambda child: (child.label not in (OTHER, OTHER_CALLERS), abs(child.work), child.label),
+    )
     if len(node.children) == 1:
         return label_of(Line(trail, largest))
     return f"{largest.label} + {len(node.children) - 1} more {noun}"

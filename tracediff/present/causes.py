@@ -247,8 +247,9 @@ def _happened(cause: Cause) -> str:
 
 
 def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], unit: Unit, rest_us: float) -> str:
-    """After ``lead``, the leading causes, what happened to the first, and the exposure; the host's pace last, which no
-    change of the program explains. ``rest_us`` is what all else moves in their direction. Empty without any.
+    """After ``lead``, the leading causes, what happened to the first but of an offset, and the exposure; the host's pace
+    last, which no change of the program explains. ``rest_us`` is what all else moves in their direction. Empty without
+    any.
     """
     parts = [*_leading(causes)]
     stated, whole = (sum(part.size_us for part in (*some, *exposure)) for some in (parts, causes))
@@ -263,7 +264,8 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
     parts.sort(key=attrgetter("is_pace"))
     if lead.endswith(LARGEST):
         lead += ":" if len(parts) == 1 else "s:"
-    whats = (part.what if part is parts[0] or part.is_pace else "" for part in parts)
+    is_offset = lead.startswith("offset")  # whose rows say what happened
+    whats = (part.what if (part is parts[0] or part.is_pace) and not is_offset else "" for part in parts)
     texts = [_with_time(part, unit, what) for part, what in zip(parts, whats, strict=True)]
     return f"{lead} {joined(', '.join(texts[:-1]), texts[-1], by=' and ')}"
 
