@@ -247,9 +247,9 @@ def _happened(cause: Cause) -> str:
 
 
 def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], unit: Unit, rest_us: float) -> str:
-    """After ``lead``, the leading causes, what happened to the first but of an offset, and the exposure; the host's pace
-    last, which no change of the program explains. ``rest_us`` is what all else moves in their direction. Empty without
-    any.
+    """After ``lead``, the leading causes, what happened to the first but of an offset, and the exposure; the same work
+    in another time last, which no change of the program explains. ``rest_us`` is what all else moves in their
+    direction. Empty without any.
     """
     parts = [*_leading(causes)]
     stated, whole = (sum(part.size_us for part in (*some, *exposure)) for some in (parts, causes))
