@@ -428,7 +428,7 @@ STORIES = (
             (
                 "the GPU hides what the host does",
                 lambda t: (
-                    "host work without waiting (mostly operator calls without counterpart) 7.42 → 2.03 ms"
+                    "host work without waiting (mostly operator calls that only one side makes) 7.42 → 2.03 ms"
                     in t.fact_texts
                 ),
             ),

@@ -226,7 +226,7 @@ def test_one_stall_among_many_new_calls_is_not_what_all_of_them_take(tmp_path):
     new = [op("aten::as_strided", 21_000 + 50 * i, 8_000 if i == 39 else 2) for i in range(40)]
     comparison = compared(tmp_path, shared, [*shared, *new])
     cause, _ = comparison.explanation.causes
-    assert (cause.label, cause.what) == ("one long and other aten::as_strided", "added")
+    assert (cause.label, cause.what) == ("mostly one call of aten::as_strided", "added")
     assert [reason.text for reason in cause.reasons] == ["one of 40 in after takes 8.0 ms"]
     assert not is_other_work(cause)  # most of which it is not
 
@@ -314,7 +314,7 @@ def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ra
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
     more = "2 × the FLOPs in 3 × the time"
     assert facts(comparison)["work-differs"].startswith(f"the work differs: after does {more}")
-    head = "Why (rank 1; in all: overlap included; effect: on the step)"
+    head = "Why (rank 1; total: also what other work hides)"
     assert explanation_table(comparison.explanation).heads[0] == head
     assert changed_work(comparison, 5).title == "Operators (self time), mean of 2 ranks"
     assert "ranks 0–1 (step and why: rank 1; tables: mean of ranks)" in answer_of(comparison).setting

@@ -111,7 +111,7 @@ SHOWN = {
 }
 """Headings of the page's tables, of which those of the sides are their names."""
 HEADINGS = [
-    ["Why (in all: overlap included; effect: on the step)", "in all (µs)", "effect"],
+    ["Why (total: also what other work hides)", "total (µs)", "adds to step"],
     ["state", "loop", "vmap", "change"],
     ["name", "calls", "loop", "vmap", "change"],
 ]

@@ -184,8 +184,11 @@ def evidence(comparison: Comparison) -> str:
         says, times = "", ""
     says_pace = any(fact.code == HOST_SPEED for fact in comparison.facts)  # and of what
     chance = "" if says_pace or by_options(comparison) else by_chance(comparison)
-    says = says if verdict.result == "untested" else ""
-    return f"Evidence: {joined(says, verdict.conclusion, times, chance, by='; ')}"
+    conclusion = verdict.conclusion
+    if verdict.result == "untested" and says:
+        says = says if verdict.way else "no difference seen"
+        conclusion = f"{says} ({conclusion})"
+    return f"Evidence: {joined(conclusion, times, chance, by='; ')}"
 
 
 def _as_below(comparison: Comparison, us: tuple[float, float]) -> str:

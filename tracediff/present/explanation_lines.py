@@ -33,7 +33,7 @@ from tracediff.present.plain_text import shortened_pairs
 from tracediff.structs import FrozenStruct, Pair
 
 CLOSED = "0 ns unexplained"
-EFFECT = "in all: overlap included; effect: on the {}"
+TOTAL = "total: also what other work hides"
 DECISIVE = (
     "dtype",
     "layout",
@@ -135,7 +135,7 @@ def explanation_table(explanation: Explanation, most: int | None = None) -> Expl
     lines += [ExplanationLine(label=one.label, because=one.what, every=None, delta_us=one.delta_us) for one in exposed]
     whole = Pair(*(unit.rounded(float(ns) / 1000) for ns in explanation.root.path))
     total = ExplanationLine(label=period, because=CLOSED, every=whole, delta_us=whole.delta)
-    heads = _head(explanation), f"in all ({unit.name})", "effect"
+    heads = _head(explanation), f"total ({unit.name})", f"adds to {period.split()[-1]}"
     return ExplanationTable(unit=unit, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -145,7 +145,7 @@ def _along(us: float, change_us: float) -> float:
 
 
 REST = "the rest"
-DOUBTS = {"unclear": "not significant", "same": "not significant", "overlapping": "times overlap"}
+DOUBTS = {"unclear": "not significant", "same": "not significant", "overlapping": "may be chance"}
 """What the significance of a line says of its change, where that may be chance."""
 
 
@@ -162,8 +162,8 @@ def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> Ex
 
 def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:
     more, effect = times.every.delta, times.own
-    overlapped = f"{'more' if more > 0 else 'less'} of it overlapped" if more * effect < 0 else ""
-    because = joined(overlapped, because, by="; ")
+    hidden = f"{'more' if more > 0 else 'less'} of it hidden" if more * effect < 0 else ""
+    because = joined(hidden, because, by="; ")
     return ExplanationLine(label=label, because=because, every=times.every, delta_us=effect)
 
 
@@ -205,8 +205,7 @@ def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
 
 def _head(explanation: Explanation) -> str:
     """``Why``, of which step and rank, and what an effect is."""
-    period = explanation.period
-    step = EFFECT.format(period) if explanation.profiled else f"{period} without the profiler"
+    step = TOTAL if explanation.profiled else f"{explanation.period} without the profiler"
     return f"Why ({joined(explanation.of_rank, step, by='; ')})"
 
 
@@ -249,7 +248,7 @@ def is_unclear(cause: Cause) -> bool:
 
 
 def doubt(cause: Cause) -> str:
-    """``, not significant`` or ``, times overlap``; empty of others."""
+    """``, not significant`` or ``, may be chance``; empty of others."""
     text = DOUBTS.get(cause.significance.time_change)
     return f", {text}" if text else ""
 

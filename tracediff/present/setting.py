@@ -53,14 +53,14 @@ def spread(comparison: Comparison) -> tuple[str, str]:
     spans = spans_us(comparison)
     if spans is None or all(least == most for least, most in spans):
         is_of_steps = not any(side.whole_file for side in comparison.sides)
-        return ("too little to tell", "one step per side") if is_of_steps else ("", "")
+        return ("too little to tell from one step per side", "") if is_of_steps else ("", "")
     common = common_unit(time_unit, [us for span in spans for us in span])
     texts = []
     for least, most in spans:
         unit = common or time_unit([least, most])
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
-    says = "may be chance" if may_be_chance(comparison) else "holds for these recordings"
+    says = "may be chance" if may_be_chance(comparison) else "clear in these recordings"
     overlapping = "overlap" if says == "may be chance" else "overlap, but not most of them"
     how = overlapping if overlap(spans) else f"disjoint{_in_doubt(comparison)}"
     times = f"{comparison.each} times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
