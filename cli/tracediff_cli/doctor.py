@@ -1,7 +1,5 @@
 """``tracediff doctor``."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """``tracediff explain CONTROL TEST NAME``: how that work was matched, or the longest events of that name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from itertools import chain, count

@@ -1,7 +1,5 @@
 """``tracediff export CONTROL TEST``."""
 
-from __future__ import annotations
-
 import os
 
 import click

@@ -1,7 +1,5 @@
 """``tracediff``: the group of commands."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import click

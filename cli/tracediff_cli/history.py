@@ -1,7 +1,5 @@
 """``tracediff history add``, ``show`` and ``bisect``."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

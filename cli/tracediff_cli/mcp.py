@@ -1,7 +1,5 @@
 """``tracediff mcp FOLDER``."""
 
-from __future__ import annotations
-
 import os
 import sys
 from types import FrameType

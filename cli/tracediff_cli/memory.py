@@ -1,7 +1,5 @@
 """``tracediff memory SNAPSHOT [SNAPSHOT]``."""
 
-from __future__ import annotations
-
 import click
 
 from tracediff_cli.options.groups import (

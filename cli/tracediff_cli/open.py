@@ -1,7 +1,5 @@
 """``tracediff open FILE``."""
 
-from __future__ import annotations
-
 import hmac
 import html
 import os

@@ -1,7 +1,5 @@
 """The app: what it is made of, its files, and the requests that are not callbacks."""
 
-from __future__ import annotations
-
 import flask
 from dash import Dash
 from werkzeug.exceptions import BadRequest

@@ -3,8 +3,6 @@ pages that are filled later (the selected row, the zoomed box, the timeline and 
 assets/theme.js, which run in the browser.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any

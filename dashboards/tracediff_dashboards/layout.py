@@ -1,7 +1,5 @@
 """The frame of every page: navigation, selection of sets, filters, and the status line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -2,8 +2,6 @@
 response, and what a user sees of an error: one line.
 """
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import logging

@@ -3,8 +3,6 @@
 The package can be called: ``tracediff.collect(…)`` is the function `collect` of `tracediff.collect.options`.
 """
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import Any

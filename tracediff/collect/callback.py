@@ -1,7 +1,5 @@
 """`LoopRecorder` records steps of a loop that a framework runs; the callbacks call it where a step ends."""
 
-from __future__ import annotations
-
 import os
 from contextlib import ExitStack, suppress
 from functools import partial

@@ -3,8 +3,6 @@
 may import later or never.
 """
 
-from __future__ import annotations
-
 import gzip
 import logging
 import os

@@ -2,8 +2,6 @@
 manifest per variant.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -2,8 +2,6 @@
 operators that lose the channels_last memory format.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any

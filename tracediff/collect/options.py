@@ -2,8 +2,6 @@
 function.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

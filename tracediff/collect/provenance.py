@@ -1,7 +1,5 @@
 """The original operators, modules and phase of compiled kernels, from inductor's graphs and record of fusions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """`RunProgress`: which run of a collection is in which phase, and how long the rest will take."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Load and call a user's ``make_step``, named as ``train.py:make_step`` or ``package.module:make_step``."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect

@@ -2,8 +2,6 @@
 ``eager@again``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext

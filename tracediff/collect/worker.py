@@ -1,7 +1,5 @@
 """One run of one variant in its own process: build, first step, steps without and with the profiler, measurements."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -2,8 +2,6 @@
 in a worktree of its own.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -2,8 +2,6 @@
 sets that were recorded beside each other.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from datetime import date

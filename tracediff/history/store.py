@@ -5,8 +5,6 @@ The name of a file is the digest of its contents, so that no two writers have th
 there once. There is no other file that writers could contend for.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

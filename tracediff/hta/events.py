@@ -1,7 +1,5 @@
 """`Trace` → the columns that HTA's analyses work on, as its parser would make them of the same file."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

@@ -7,8 +7,6 @@ program requested. What the allocator adds to a block (rounding) is known for th
 holder of its own, and counts over the whole recording.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -13,8 +13,6 @@ again. What the check guarantees:
   An object that occurs many times is one object; whoever walks the result must count it once.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 import re

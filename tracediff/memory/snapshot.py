@@ -2,8 +2,6 @@
 of each block.
 """
 
-from __future__ import annotations
-
 import re
 from operator import itemgetter
 from typing import Annotated, Any, NamedTuple, TypeVar

@@ -1,7 +1,5 @@
 """Answers to questions: what a command prints, kept for their further pages."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -1,7 +1,5 @@
 """The table of the sets below a folder, from the names of their files and the heads of their traces."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import islice

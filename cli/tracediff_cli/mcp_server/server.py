@@ -1,7 +1,5 @@
 """The server: the tools and their answers, in the protocol."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 

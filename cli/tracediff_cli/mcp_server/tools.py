@@ -1,7 +1,5 @@
 """The tools that answer with what a command prints: their arguments, and the command line that they ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

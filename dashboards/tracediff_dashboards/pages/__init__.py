@@ -1,7 +1,5 @@
 """The pages: ``page(context)`` of each module returns the components."""
 
-from __future__ import annotations
-
 from tracediff_dashboards.pages import changes, flame, static, timeline
 
 PAGES = {

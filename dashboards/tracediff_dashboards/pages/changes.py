@@ -1,7 +1,5 @@
 """The page of all operators, kernels, modules, families and groups: a table, and a panel for the selected row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dash import dcc, html

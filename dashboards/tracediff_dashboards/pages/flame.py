@@ -1,7 +1,5 @@
 """The page of the flame graph, and the table's rows of the box that is zoomed."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rows of the changes page: the rows of each tab, and the row that a URL names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from itertools import islice

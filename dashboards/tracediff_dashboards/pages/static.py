@@ -2,8 +2,6 @@
 changes); ranks, runs and steps; memory over a step; the preflight and the health of the traces.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

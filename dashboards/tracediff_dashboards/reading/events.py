@@ -2,8 +2,6 @@
 and writes the step of both sides as one trace for Perfetto, in a process of its own.
 """
 
-from __future__ import annotations
-
 import gzip
 import mmap
 import pickle

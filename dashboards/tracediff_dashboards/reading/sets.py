@@ -2,8 +2,6 @@
 whatever a URL asks for.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

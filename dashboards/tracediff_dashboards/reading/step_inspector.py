@@ -1,7 +1,5 @@
 """`StepInspector`: details of single steps, for which the events are read again; those of recent files are cached."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Conversion between the URL's state and the values of the controls on the page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Set
 from typing import Any
 

@@ -2,8 +2,6 @@
 and a multi-layer perceptron.
 """
 
-from __future__ import annotations
-
 from itertools import chain, pairwise
 from typing import Any
 

@@ -2,8 +2,6 @@
 with an f-string.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection
 from itertools import repeat

@@ -1,7 +1,5 @@
 """What the workloads share: `Workload`, steps of inference and training, batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import wraps
 from itertools import chain, repeat

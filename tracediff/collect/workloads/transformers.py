@@ -2,8 +2,6 @@
 length changes every step.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import cycle, repeat
 from typing import Any

@@ -1,7 +1,5 @@
 """What torch.func transforms: ensembles, per-sample gradients, Jacobians, Hessians, derivatives in forward mode."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Convolutional networks: residual networks, batch norms that FX can fold, training on images prepared by the CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from inspect import signature

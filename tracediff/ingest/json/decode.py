@@ -1,7 +1,5 @@
 """One chunk of JSON events → parts of the columns, and the parts of a file joined into columns that grow in place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, cast
