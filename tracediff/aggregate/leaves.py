@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import RunSteps, UsedStep
@@ -62,7 +62,7 @@ class SetLeaves(Struct):
     samples: Floats
     steps: list[int]
     in_each: Bools
-    longest: dict[tuple[int, int], Longest] = field(default_factory=dict)
+    longest: dict[tuple[int, int], Longest] = {}
 
 
 def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:

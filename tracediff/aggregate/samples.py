@@ -7,7 +7,7 @@ Of several ranks it is the mean of their medians.
 from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
 from tracediff.aggregate.traceset import Numbering, TraceSet, rows_named
@@ -37,8 +37,8 @@ class Samples(Struct):
     """
 
     runs: int
-    values: dict[Hashable, Floats] = field(default_factory=dict)
-    varying: set[Hashable] = field(default_factory=set)
+    values: dict[Hashable, Floats] = {}
+    varying: set[Hashable] = set()
 
     def values_of(self, key: Hashable) -> Floats:
         """The values of ``key``, zeros where it never occurred."""

@@ -7,7 +7,7 @@ from typing import Annotated, Generic, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, combined, distinct, marked, tuples
@@ -42,7 +42,7 @@ class Run(Struct):
     """One execution: rank → its files in order (several where one worker wrote several cycles)."""
 
     name: str
-    ranks: dict[int, list[Profile]] = field(default_factory=dict)
+    ranks: dict[int, list[Profile]] = {}
 
     @property
     def profiles(self) -> list[Profile]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Int64, distinct, mapped
@@ -197,7 +197,7 @@ class Section(Struct):
     """
 
     name: str
-    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+    tables: dict[str, pd.DataFrame] = {}
     unavailable: str | None = None
 
     @property

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.errors import TracediffError
@@ -65,11 +65,11 @@ class _Graph(Struct):
     """
 
     code: str = ""
-    line_of_node: dict[str, str] = field(default_factory=dict)
+    line_of_node: dict[str, str] = {}
     key: str | None = None
     is_cached: bool = False
-    lines: dict[str, list[str]] = field(default_factory=dict)
-    nodes: dict[str, list[str]] = field(default_factory=dict)
+    lines: dict[str, list[str]] = {}
+    nodes: dict[str, list[str]] = {}
 
     def describe(self, name: str, payload: str) -> None:
         """Add an artifact.

@@ -125,9 +125,9 @@ class Recording(Struct):
     """One device: events in order of time; segments and allocated blocks at the dump."""
 
     device: int
-    events: list[MemoryEvent] = field(default_factory=list)
-    segments: list[Segment] = field(default_factory=list)
-    blocks: list[MemoryBlock] = field(default_factory=list)
+    events: list[MemoryEvent] = []
+    segments: list[Segment] = []
+    blocks: list[MemoryBlock] = []
 
 
 def read_snapshot(file: TraceFile) -> tuple[Recording, ...]:

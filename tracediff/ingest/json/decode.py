@@ -94,9 +94,9 @@ class GrowingTrace(Struct):
     ids: Dictionary = field(default_factory=Dictionary)
     phases: Dictionary = field(default_factory=Dictionary)
     texts: Dictionary = field(default_factory=Dictionary)
-    _base: dict[str, GrowingColumn] = field(default_factory=dict)
-    _rows: dict[int, GrowingColumn] = field(default_factory=dict)
-    _arguments: dict[int, dict[str, GrowingColumn]] = field(default_factory=dict)
+    _base: dict[str, GrowingColumn] = {}
+    _rows: dict[int, GrowingColumn] = {}
+    _arguments: dict[int, dict[str, GrowingColumn]] = {}
 
     @property
     def length(self) -> int:
@@ -137,10 +137,10 @@ class EventDecoder(GrowingTrace, kw_only=True, dict=True):
 
     notes: Notes
     only: frozenset[str] | None
-    argument_decoders: dict[int, ArgumentDecoder] = field(default_factory=dict)
+    argument_decoders: dict[int, ArgumentDecoder] = {}
     _stated: Dictionary = field(default_factory=Dictionary)
-    _canonical: list[int] = field(default_factory=list)
-    _plain_arguments: dict[int, dict[str, None]] = field(default_factory=dict)
+    _canonical: list[int] = []
+    _plain_arguments: dict[int, dict[str, None]] = {}
     _times_as_text: bool = False
 
     def __post_init__(self) -> None:

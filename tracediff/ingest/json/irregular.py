@@ -10,7 +10,7 @@ import sys
 from typing import Any, cast
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.arrays import MISSING
@@ -176,7 +176,7 @@ class Salvage(Struct, dict=True):
     final: bool
     before: int
     in_vain: int
-    events: list[bytes] = field(default_factory=list)
+    events: list[bytes] = []
     used: int = 0
     closed: bool = False
     lost: int = 0

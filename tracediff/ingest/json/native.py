@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.arrays import AnyArray, Bools, Int64
@@ -67,7 +67,7 @@ class PlainReader(Struct, dict=True):
     """
 
     keeps: Callable[[str], bool]
-    names: list[str] = field(default_factory=list)
+    names: list[str] = []
 
     def __post_init__(self) -> None:
         ask = partial(_argument_flags, self.keeps, self.names)

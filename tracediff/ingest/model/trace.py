@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff.arrays import MISSING, AnyArray, Bools, Int64, Spans, distinct, marked, sorted_by
@@ -86,7 +86,7 @@ class Arguments(Struct):
     """
 
     rows: Int64
-    columns: Columns = field(default_factory=dict)
+    columns: Columns = {}
 
     def of_type(self, kind: Any) -> Columns:
         """The columns of whole numbers (np.int64), decimals (np.float64) or texts (np.int32)."""
