@@ -2,28 +2,23 @@
 from traces are children of components, which browsers show as text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html.parser import HTMLParser
 from itertools import starmap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import plotly.graph_objects as go
 from dash import dcc, html
 
 from tracediff import bounds, charts
+from tracediff.aggregate.summary import Side
 from tracediff.charts.marks import marks_text
 from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.present.setting import side_names
 from tracediff.report.page.figures import remove_title
 from tracediff.report.page.html import render, text
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from tracediff.aggregate.summary import Side
-    from tracediff_dashboards.reading.comparisons import PageContext
+from tracediff_dashboards.reading.comparisons import PageContext
 
 GRAPH: dcc.Graph.Config = {
     "displaylogo": False,

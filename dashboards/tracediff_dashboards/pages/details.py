@@ -1,11 +1,10 @@
 """The panel of a selected row: its numbers, the groups it is matched in, its steps, and its call sites with shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import plotly.graph_objects as go
 from dash import dcc, html
 
 from tracediff import bounds
@@ -27,9 +26,6 @@ from tracediff_dashboards.pages.rows import SUMS, TableRow
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.step_inspector import StepInspector, events_named, events_of_work
 from tracediff_dashboards.state.view import FlameView
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 SPANS_PX = 290
 """Height of the chart of spans, which comes later."""

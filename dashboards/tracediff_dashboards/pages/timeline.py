@@ -1,15 +1,17 @@
 """The page with the timeline of one step per side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import plotly.graph_objects as go
 from dash import dcc, html
 
 from tracediff import bounds
+from tracediff.aggregate.averages import TypicalStep
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Int64
 from tracediff.charts.figures.timeline import StepSpans, timeline
+from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
 from tracediff.formatting import count, plural, time, time_unit
 from tracediff.profile.timeline import NO_EVENTS, Linked
@@ -22,13 +24,6 @@ from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.events import with_steps
 from tracediff_dashboards.reading.step_inspector import StepInspector, StepPlace, places
 from tracediff_dashboards.state.view import Window
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from tracediff.aggregate.averages import TypicalStep
-    from tracediff.aggregate.traceset import TraceSet
-    from tracediff.diff.comparison import Comparison
 
 HELP = (
     "Drag to zoom in, double-click to zoom out to the whole step, click an event to see its launch and the operators "
