@@ -142,7 +142,7 @@ LARGEST = 1 << 62
 def combined(*columns: NDArray[Any]) -> tuple[Int64, Int64]:
     """(int64[n] code of each row's combination of values ≥ −1, in their order, int64[k] first row of each code)."""
     rows = len(columns[0])
-    packed, values = np.zeros(rows, np.int64), 1
+    packed, values = zeros(rows), 1
     if not rows:
         return packed, packed
     limit = max(bounds.EMPTY_CELLS * rows, bounds.SMALL_TABLE)
@@ -217,6 +217,11 @@ def changes(*columns: NDArray[Any]) -> Bools:
     for column in columns:
         new[1:] |= column[1:] != column[:-1]
     return new
+
+
+def zeros(shape: int | tuple[int, ...]) -> Int64:
+    """int64 zeros of a length, or of several axes."""
+    return np.zeros(shape, np.int64)
 
 
 def all_none(length: int) -> Int64:
@@ -328,7 +333,7 @@ def sorted_by(rows: Int64, *keys: AnyArray) -> Int64:
 
 def sums(place: Int64, values: NDArray[Any] | int, size: int) -> Int64:
     """int64[size]: the sum of the values at each place; a number is the value of all."""
-    out = np.zeros(size, np.int64)
+    out = zeros(size)
     np.add.at(out, place, np.asarray(values, np.int64))  # of one type, else numpy adds them up one by one
     return out
 

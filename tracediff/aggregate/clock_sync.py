@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from tracediff import thresholds
-from tracediff.arrays import Int64, changes, combined
+from tracediff.arrays import Int64, changes, combined, zeros
 from tracediff.structs import FrozenStruct
 
 
@@ -41,7 +41,7 @@ def rank_clocks(collective: Int64, rank: Int64, start: Int64, end: Int64, ranks:
     uncertainty.
     """
     links = _links(collective, rank, start, end)
-    clocks = np.zeros((4, ranks), np.int64)
+    clocks = zeros((4, ranks))
     reached: set[int] = set()
     for first in range(ranks):
         heap = [(0, first, 0, 0)]

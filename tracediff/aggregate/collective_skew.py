@@ -17,6 +17,7 @@ from tracediff.arrays import (
     Bools,
     Int64,
     Rows,
+    all_none,
     changes,
     combined,
     distinct,
@@ -28,6 +29,7 @@ from tracediff.arrays import (
     sorted_by,
     stacked,
     tuples,
+    zeros,
 )
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.profile.analyses.collective_ops import size_labels, traffic
@@ -121,7 +123,7 @@ def collective_tables(traces: TraceSet) -> tuple[dict[str, SetTable], list[Note]
 def _operations(traces: TraceSet, run: Run) -> Operations:
     """All of ``run``."""
     kinds: dict[CollectiveKind, int] = {}
-    parts: list[Rows] = [(np.zeros(0, np.int64),) * len(COLUMNS)]
+    parts: list[Rows] = [(zeros(0),) * len(COLUMNS)]
     files = [(position, p) for position, of_rank in enumerate(run.ranks.values()) for p in of_rank]
     for number, (position, profile) in enumerate(files):
         operations = profile.collectives
@@ -143,7 +145,7 @@ def _operations(traces: TraceSet, run: Run) -> Operations:
 
 def _matched(operations: Operations) -> Int64:
     """int64[m]: the collective that each operation is part of, −1 without a counterpart, or if it is ambiguous."""
-    out = np.full(len(operations.kind), -1, np.int64)
+    out = all_none(len(operations.kind))
     some = np.flatnonzero(operations.of_kinds(SYNCHRONISING) & ((operations.sequence >= 0) | (operations.step >= 0)))
     if not len(some):
         return out
@@ -195,9 +197,9 @@ def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run)
         collective=collective,
         partial=np.zeros(m, bool),
         ranks=np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind],
-        wait=np.zeros(m, np.int64),
-        last=np.full(m, -1),
-        late=np.zeros(m, np.int64),
+        wait=zeros(m),
+        last=all_none(m),
+        late=zeros(m),
     )
     some = np.flatnonzero(collective >= 0)
     rank = operations.rank[some]

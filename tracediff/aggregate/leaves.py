@@ -10,7 +10,7 @@ from tracediff import thresholds
 from tracediff.aggregate.averages import RunSteps, UsedStep
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_key
 from tracediff.aggregate.traceset import Numbering, TraceSet, in_steps
-from tracediff.arrays import Bools, Floats, Int64, changes, combined, group_by, tuples
+from tracediff.arrays import Bools, Floats, Int64, changes, combined, group_by, tuples, zeros
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.kernels.match_names import matched
 from tracediff.profile.model.profile import LeafTable, Profile
@@ -85,7 +85,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
                     place = Occurrence(number[id(profile)], start, "")
                     longest[r, leaf] = Longest(ns, place, matched(profile.names)(following))
     amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.numbers)))
-    in_steps_of = np.zeros((len(traces.runs), len(index.numbers)), np.int64)
+    in_steps_of = zeros((len(traces.runs), len(index.numbers)))
     for r, table, rows, leaves in leaves_of_profiles:
         _, first = combined(table.step[rows], leaves)
         np.add.at(in_steps_of[r], leaves[first], 1)

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tracediff.arrays import Int64, combined, concatenated, last_equal, sums
+from tracediff.arrays import Int64, combined, concatenated, last_equal, sums, zeros
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import is_well_formed
 from tracediff.ingest.model import categories as cat
@@ -321,7 +321,7 @@ def known_tables(tables: dict[str, TableRows]) -> dict[str, TableRows]:
         if name in OF_FILES:
             keys, columns = (len(some) for some in (table_schema(name).keys, table_schema(name).columns))
             # JSON does not have the number of columns of a table without rows
-            values = table.values if len(table.values) else np.zeros((0, columns), np.int64)
+            values = table.values if len(table.values) else zeros((0, columns))
             if values.shape[1] == columns and all(len(key) == keys for key in table.keys):
                 usable[name] = replace(table, values=values)
     return usable

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from tracediff import thresholds
-from tracediff.arrays import Floats, Int64
+from tracediff.arrays import Floats, Int64, zeros
 from tracediff.diff.statistics.runs import Estimate, estimate
 from tracediff.structs import FrozenStruct
 
@@ -109,7 +109,7 @@ def best_levels(values: Floats, weights: Floats, penalty: float) -> list[int]:
         values, weights: float64[n]; each level has a weight of at least `thresholds.LEVEL_RUNS`.
     """
     squares = _squares_of(values, weights)
-    cost, before = np.zeros(len(values) + 1), np.zeros(len(values) + 1, np.int64)
+    cost, before = np.zeros(len(values) + 1), zeros(len(values) + 1)
     for end in range(1, len(cost)):
         costs = cost[:end] + squares(np.arange(end), end) + penalty
         before[end] = costs.argmin()

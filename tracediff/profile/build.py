@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Int64, busy_ns, concatenated, distinct, grouped, last_equal, marked, return_freed
+from tracediff.arrays import Int64, busy_ns, concatenated, distinct, grouped, last_equal, marked, return_freed, zeros
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -137,7 +137,7 @@ def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
 def _busy(gpu: GpuEvents, steps: int) -> Int64:
     """int64[steps]: busy time of the events launched in each step, per GPU, summed over GPUs."""
     places = [np.flatnonzero(gpu.device == device) for device in distinct(gpu.device)]
-    return sum((busy_ns(gpu.start[p], gpu.end[p], gpu.step[p], steps) for p in places), np.zeros(steps, np.int64))
+    return sum((busy_ns(gpu.start[p], gpu.end[p], gpu.step[p], steps) for p in places), zeros(steps))
 
 
 def _event_counts(trace: Trace) -> dict[str, int]:
@@ -148,7 +148,7 @@ def _event_counts(trace: Trace) -> dict[str, int]:
 def _op_table(context: Context) -> OpTable:
     trace, gpu = context.trace, context.gpu
     is_measured = (trace.dur >= 0) & ~trace.is_of(NOT_MEASURED)
-    self_ns = np.zeros(len(trace), np.int64)
+    self_ns = zeros(len(trace))
     for lane in context.lanes:
         self_ns[lane.rows] = lane.self_ns
     is_measured[gpu.rows] = False  # they are of the steps that launched them

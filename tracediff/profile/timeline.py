@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, Rows, changes, group_rows, marked, stacked, tuples
+from tracediff.arrays import Bools, Int64, Rows, changes, group_rows, marked, stacked, tuples, zeros
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import EventRecord, Trace, event_records, thread_title
 from tracediff.profile.analyses.allocations import Allocations, allocations
@@ -31,7 +31,7 @@ UnmergedMarks = Int64
 """int64[7, n]: row, start, end, kind, code of the name, event and code of the operator's name (−1 for none), as in
 `Marks`, of events before they are merged.
 """
-NO_EVENTS = np.zeros(0, np.int64)
+NO_EVENTS = zeros(0)
 
 
 def build_timeline(

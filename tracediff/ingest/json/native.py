@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import AnyArray, Bools, Int64
+from tracediff.arrays import AnyArray, Bools, Int64, all_none
 from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, kind_of, may_be_text, respelled
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import ABSENT_OF, Codes, Columns, EventColumns
@@ -167,7 +167,7 @@ def argument_columns(plain: Plain, rows: dict[int, Int64], category: Codes, text
             arguments.
     """
     reader, out = plain.reader, {code: Columns() for code in rows}
-    place = np.full(len(category), -1)
+    place = all_none(len(category))
     for members in rows.values():
         place[members] = np.arange(len(members))
     for number, (events, values) in plain.arguments.items():

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Int64, tuples
+from tracediff.arrays import Int64, tuples, zeros
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Arguments, Codes, Trace
 from tracediff.patterns import late
@@ -108,7 +108,7 @@ def thread_names(trace: Trace) -> dict[tuple[int, int], str]:
 
 def _metadata(trace: Trace, event: str, argument: str) -> tuple[Int64, Codes]:
     """(rows of the metadata events of a name that have a text argument, codes of the texts)."""
-    metadata = trace.arguments.get(cat.METADATA, Arguments(np.empty(0, np.int64)))
+    metadata = trace.arguments.get(cat.METADATA, Arguments(zeros(0)))
     codes = metadata.of_type(np.int32).get(argument, np.full(len(metadata.rows), -1, np.int32))
     ours = np.flatnonzero((codes >= 0) & trace.name_matches(event.__eq__, metadata.rows))
     return metadata.rows[ours], codes[ours]

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Int64
+from tracediff.arrays import MISSING, Int64, zeros
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile, Unpacked, stored_size
 from tracediff.ingest.model.names import bounded
@@ -102,7 +102,7 @@ class Database:
         """
         existing = self.columns.get(table, ())
         if not existing:
-            return [np.empty(0, np.int64) for _ in columns], []
+            return [zeros(0) for _ in columns], []
         present = [c for c in columns if c in existing]
         of_text = _quoted(text) if text in existing else "NULL"
         source = f"{of_text} FROM {_quoted(table)} NOT INDEXED {f'WHERE {where}' if where else ''}"

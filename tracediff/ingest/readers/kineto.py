@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, distinct, marked
+from tracediff.arrays import MISSING, distinct, marked, zeros
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.files.documents import NOT_JSON, raw_fields
 from tracediff.ingest.files.source import TraceFile, Unpacked
@@ -166,7 +166,7 @@ def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
     for name in (ARGUMENT.device, ARGUMENT.stream):
         on_gpu = [arguments[code].of_type(np.int64) for code in cat.GPU if code in arguments]
         columns = [by_name[name] for by_name in on_gpu if name in by_name]
-        places = distinct(np.concatenate(columns)) if columns else np.empty(0, np.int64)
+        places = distinct(np.concatenate(columns)) if columns else zeros(0)
         for column in columns if len(places) > bounds.PLACES else []:
             is_dropped = column > places[bounds.PLACES - 1]
             column[is_dropped] = MISSING

@@ -14,7 +14,18 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Bools, Int64, all_none, codes_of, last_begun, rows_with, sorted_by, values_at
+from tracediff.arrays import (
+    MISSING,
+    Bools,
+    Int64,
+    all_none,
+    codes_of,
+    last_begun,
+    rows_with,
+    sorted_by,
+    values_at,
+    zeros,
+)
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -59,7 +70,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     stream[whole] = np.where(first_task >= 0, stream[first_task], MISSING)
     device_rows = np.sort(np.concatenate((work, whole)))
     set_integers(trace, ARGUMENT.stream, device_rows, stream[device_rows])
-    set_integers(trace, ARGUMENT.device, device_rows, np.zeros(len(device_rows), np.int64))
+    set_integers(trace, ARGUMENT.device, device_rows, zeros(len(device_rows)))
     join_to_launches(trace, device_rows, calls, enqueues, dequeues, connection, queued)
     if not len(calls):
         notes.add("calls-not-recorded", f"{ASCEND.name}: calls of CANN are not recorded (level 0), nor waits in them")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Int64, distinct, sorted_by, tuples
+from tracediff.arrays import MISSING, Int64, all_none, distinct, sorted_by, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.steps import Steps
@@ -117,6 +117,6 @@ def blocks(device: Allocations) -> tuple[Int64, Int64, Int64]:
     following = np.append(np.where(same, some[1:], len(device.rows)), len(device.rows)) if len(some) else some
     first_of_address = np.append(True, ~same) if len(some) else born
     old = ~born & first_of_address
-    event = np.concatenate((some[born], np.full(int(old.sum()), -1, np.int64)))
+    event = np.concatenate((some[born], all_none(int(old.sum()))))
     last = np.concatenate((following[born], some[old]))
     return event, last, np.abs(np.concatenate((device.change[some[born]], device.change[some[old]])))

@@ -19,6 +19,7 @@ from tracediff.arrays import (
     mapped,
     union,
     values_at,
+    zeros,
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -122,7 +123,7 @@ def traffic(
             −1 where unknown. ns: int64[k] the time that they take.
     """
     has_size = size >= 0
-    carried, is_known = np.zeros(len(size), np.int64), np.zeros(len(size), bool)
+    carried, is_known = zeros(len(size)), np.zeros(len(size), bool)
     code, first = combined(kind, ranks)
     for same, row in enumerate(first.tolist()):
         mine = np.flatnonzero((code == same) & has_size)
@@ -176,7 +177,7 @@ def _described(
     ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
     row, first = combined(*name_columns, annotated, trace.name[rows], types, ranks)
     kinds: dict[CollectiveKind, int] = {}
-    kind_of_sample, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+    kind_of_sample, width = zeros(len(first)), zeros(len(first))
     names = (*trace.names, "")  # the last is of no code
     only = _only_group(trace)
     for i, sample in enumerate(first.tolist()):
@@ -250,7 +251,7 @@ def _elements(dims: Any) -> int:
 
 def _exposed_on_gpu(context: Context, events: Int64) -> Int64:
     """int64[m]: how long no compute kernel of its GPU runs while each of the GPU ``events`` does."""
-    out = np.zeros(len(events), np.int64)
+    out = zeros(len(events))
     for device in distinct(context.gpu.device[events]):
         some = events[mine := context.gpu.device[events] == device]
         out[mine] = _outside(_computing(context, device), context.gpu.start[some], context.gpu.end[some])
@@ -263,7 +264,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     """
     trace, ops = context.trace, context.ops
     if not len(rows):
-        return np.zeros(0, np.int64)
+        return zeros(0)
     speaks = trace.name_matches(lambda name: context.families.of_name(name) == COMMUNICATION)
     computing = _computing(context, None)
     start, end, position = pieces(ops)

@@ -22,6 +22,7 @@ from tracediff.arrays import (
     return_freed,
     sorted_by,
     sums,
+    zeros,
 )
 from tracediff.profile.analyses.critical_path import WHOLE, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
@@ -145,7 +146,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
 
 def _added_up(parts: Sequence[tuple[Int64, ...]], cells: Int64) -> Int64:
     """int64[columns, cells]: the sums of the columns of ``parts``, each of which begins with its distinct cells."""
-    out = np.zeros((len(parts[0]) - 1, len(cells)), np.int64)
+    out = zeros((len(parts[0]) - 1, len(cells)))
     for cell, *columns in parts:
         place = np.searchsorted(cells, cell)
         for row, column in zip(out, columns, strict=True):

@@ -4,7 +4,7 @@ operators.
 
 import numpy as np
 
-from tracediff.arrays import Int64, all_none, combined, least, ordinals, sorted_by, sums, tuples, values_at
+from tracediff.arrays import Int64, all_none, combined, least, ordinals, sorted_by, sums, tuples, values_at, zeros
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import EventSpans
@@ -49,7 +49,7 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     shape = _launch_shapes(gpu, texts)
     in_step = gpu.step >= 0
     node = np.where(in_step, context.launching_node, -1)
-    keys = _keys(gpu, node=node, launch_shape=shape, ordinal=np.zeros(len(node), np.int64))
+    keys = _keys(gpu, node=node, launch_shape=shape, ordinal=zeros(len(node)))
     is_op = (node >= 0) & (calls.table.kind[node] == OP)
     bare = _in_order(context, np.flatnonzero(in_step & ~is_op))
     equal, _ = combined(gpu.step[bare], *keys_at(keys, bare).values())
@@ -103,7 +103,7 @@ def host_work(context: Context, keys: WorkKeys, texts: list[str]) -> WorkTable:
     lane = lane.astype(np.int64) + len(texts)
     texts += [str(trace.ids[code]) for code in threads.tolist()]
     start = ops.start[positions]
-    place, nothing = np.argsort(start, kind="stable"), np.zeros(len(positions), np.int64)
+    place, nothing = np.argsort(start, kind="stable"), zeros(len(positions))
     keys = keys_at(keys, positions)
     return _table(step, keys, place=place, start=start, lane=lane, ns=ops.self_ns[positions], moved=nothing)
 

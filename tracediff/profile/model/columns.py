@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracediff.arrays import Bools, Int64
+from tracediff.arrays import Bools, Int64, zeros
 from tracediff.structs import FrozenStruct
 
 Table = TypeVar("Table", bound=Struct)
@@ -57,7 +57,7 @@ def columns_of(table: object) -> dict[str, Column]:
 
 def no_rows(kind: type[Table], **others: Any) -> Table:
     """A table, or other columns of int64, without rows; ``others`` are its fields that are no columns."""
-    return kind(**dict.fromkeys(kind.__struct_fields__, np.zeros(0, np.int64)) | others)
+    return kind(**dict.fromkeys(kind.__struct_fields__, zeros(0)) | others)
 
 
 def rows_of(table: Table, rows: Int64 | Bools) -> Table:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, all_none, combined, grouped, marked, ordinals, sorted_by, values_at
+from tracediff.arrays import Bools, Int64, all_none, combined, grouped, marked, ordinals, sorted_by, values_at, zeros
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes
@@ -174,7 +174,7 @@ def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     nested = (ANNOTATION, *scopes.annotations), (MODULE, *scopes.modules)
     code, first = combined(scopes.phase, *(path_of for _, path_of, _ in nested))
     numbers = {(-1, PHASE, phase): phase for phase in range(len(PHASES))}
-    of_code = np.zeros(len(first), np.int64)
+    of_code = zeros(len(first))
     for i in np.argsort(ops.start[first], kind="stable").tolist():
         here = int(scopes.phase[first[i]])
         for kind, path_of, paths in nested:
@@ -202,7 +202,7 @@ def _number(ops: Lane, counted: Bools, step: Int64, scopes: Scopes, notes: Notes
         within: tuple[Int64, ...] = step[level], parent_node
         while len(level):
             label_of = label_codes[level]
-            ordinal = ordinals(combined(*within, label_of)[0]) if apart else np.zeros(len(level), np.int64)
+            ordinal = ordinals(combined(*within, label_of)[0]) if apart else zeros(len(level))
             code, first = combined(parent_node, label_of, ordinal)
             by_time = np.argsort(first)  # siblings are numbered in order of their first occurrence
             node[level] = sum(map(len, parts)) + np.argsort(by_time)[code]

@@ -17,7 +17,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, Int64, all_none, combined, group_by, group_rows, sorted_by, tuples, values_at
+from tracediff.arrays import (
+    MISSING,
+    Int64,
+    all_none,
+    combined,
+    group_by,
+    group_rows,
+    sorted_by,
+    tuples,
+    values_at,
+    zeros,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace, texts
@@ -161,7 +172,7 @@ def with_replayed(
     replays = _replays(gpu)
     if captures and not replays:
         notes.add(CODE, "the trace replays no graph: the captures are not used")
-    launched = np.concatenate(replays) if replays else np.empty(0, np.int64)
+    launched = np.concatenate(replays) if replays else zeros(0)
     annotated = {int(launched[i]): path for i, path in annotated_paths(trace, gpu.rows[launched]).items()}
     paths = annotated | (_captured_paths(gpu, replays, captures, notes) if captures else {})
     if not paths:

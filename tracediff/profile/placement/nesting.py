@@ -23,6 +23,7 @@ from tracediff.arrays import (
     last_up_to,
     sorted_by,
     values_at,
+    zeros,
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -133,7 +134,7 @@ def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     """The scopes of ``lane`` that are open at some time within the intervals from ``start`` to ``end`` (ns, ascending
     and disjoint); what they hold at other times may be missing.
     """
-    near = np.flatnonzero((lane.start < end[-1:]) & (lane.end > start[:1])) if len(start) else np.zeros(0, np.int64)
+    near = np.flatnonzero((lane.start < end[-1:]) & (lane.end > start[:1])) if len(start) else zeros(0)
     following = np.searchsorted(end, lane.start[near], side="right")
     is_open = np.zeros(len(lane.rows), bool)
     is_open[near] = np.append(start, np.iinfo(np.int64).max)[following] < lane.end[near]
@@ -206,7 +207,7 @@ def _nest(thread: Int64, start: Int64, recorded_end: Int64) -> tuple[Int64, Int6
         overhanging = np.flatnonzero((parent >= 0) & (recorded_end > recorded_end[parent]))
         crossing = distinct(last_up_to(threads, overhanging)).tolist()
     else:
-        parent, depth = all_none(n), np.zeros(n, np.int64)
+        parent, depth = all_none(n), zeros(n)
         crossing = list(range(len(threads) - 1))
     end = recorded_end.copy()
     for k in crossing:

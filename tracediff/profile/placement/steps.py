@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Int64, Spans, last_up_to, marked, sorted_by
+from tracediff.arrays import MISSING, Int64, Spans, last_up_to, marked, sorted_by, zeros
 from tracediff.errors import NotATrace, TracediffError, quoted
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -132,7 +132,7 @@ def whole_file(trace: Trace) -> Steps:
         raise NotATrace(trace.file, "contains no operator, call, annotation or GPU event", remedy)
     starts, ends = trace.spans(rows)
     start, end = starts.min(), ends.max()
-    return Steps(np.array([start]), np.array([end + (end == start)]), np.zeros(1, np.int64), rows[:0])
+    return Steps(np.array([start]), np.array([end + (end == start)]), zeros(1), rows[:0])
 
 
 def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:

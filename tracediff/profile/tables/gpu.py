@@ -25,6 +25,7 @@ from tracediff.arrays import (
     stacked,
     sums,
     union,
+    zeros,
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.analyses.collective_ops import AMOUNTS, DESCRIPTION, collectives, size_labels, traffic
@@ -199,7 +200,7 @@ def _counted(step: Int64, waits: Int64, state: Int64, length: Int64) -> Int64:
     code, first = combined(gap, waits[idle], state[idle])
     order = np.lexsort((first, -sums(code, length[idle], len(first)), gap[first]))
     longest = order[changes(gap[first][order])]
-    out = np.zeros(len(step), np.int64)
+    out = zeros(len(step))
     out[idle[first[longest]]] = 1
     return out
 

@@ -20,6 +20,7 @@ from tracediff.arrays import (
     stacked,
     tuples,
     values_at,
+    zeros,
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Arguments, Trace, is_present
@@ -56,7 +57,7 @@ MEMORY = TableSchema(
 def memory_rows(context: Context) -> TableRows:
     """Rows by device; a step without allocations and frees keeps the memory of the steps before it."""
     steps, devices_of_file = context.steps, allocations(context.trace)
-    parts: list[Rows] = [(np.zeros(0, np.int64),) * (2 + len(MEMORY.columns))]
+    parts: list[Rows] = [(zeros(0),) * (2 + len(MEMORY.columns))]
     for k, device in enumerate(devices_of_file):
         low, high = steps.ranges(device.time)
         reserved = np.array([device.reserved[a : b + 1].max() for a, b in tuples(low, high)])
@@ -99,7 +100,7 @@ def memory_holders_rows(context: Context) -> TableRows:
     """Rows by device and place of the allocation."""
     devices_of_file = allocations(context.trace)
     places: list[tuple[str, ...]] = []
-    parts: list[Rows] = [(np.zeros(0, np.int64),) * 6]
+    parts: list[Rows] = [(zeros(0),) * 6]
     for name, device in zip(devices(devices_of_file), devices_of_file, strict=True):
         place, own_places = _places(context, device)
         place += len(places)
@@ -225,7 +226,7 @@ def counters_rows(context: Context) -> TableRows:
 
 def _samples(trace: Trace) -> tuple[Int64, Int64, Floats, list[str]]:
     """(row, series code and value (or NaN) of each sample, series names)."""
-    counters = trace.arguments.get(cat.COUNTER, Arguments(np.zeros(0, np.int64)))
+    counters = trace.arguments.get(cat.COUNTER, Arguments(zeros(0)))
     numbers = np.array([*map(_number, trace.texts), math.nan])
     columns = {name: np.where(is_present(column), column, math.nan) for name, column in counters.columns.items()}
     columns |= {name: numbers[column] for name, column in counters.of_type(np.int32).items()}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tracediff.arrays import Bools, Int64, changes, combined, most, numbered_texts, tuples, values_at
+from tracediff.arrays import Bools, Int64, changes, combined, most, numbered_texts, tuples, values_at, zeros
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.events.context import Context
@@ -110,7 +110,7 @@ def rates_rows(context: Context) -> TableRows:
         for column in ([w.flop for w in works], [w.bytes for w in works])
     )
     has_flop, moved = flop >= 0, size >= 0
-    units = _units(trace, name, charged) if on_gpu else np.zeros(len(position), np.int64)
+    units = _units(trace, name, charged) if on_gpu else zeros(len(position))
     columns = [
         ns,
         first,
@@ -187,7 +187,7 @@ def _works(ops: Lane, charged: Int64) -> tuple[Int64, list[OperatorWork]]:
     read = list(zip(trace.names_of(rows[first]), inputs_of_calls, strict=True))
     outputs = recorded_outputs(read)
     works = [flop_work(op, inputs, outputs) or traffic_work(op, inputs) for op, inputs in read]
-    return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [OperatorWork(""), *works]
+    return np.concatenate((zeros(none), code + 1))[owner], [OperatorWork(""), *works]
 
 
 def _first_of(owner: Int64, charged: Bools, step: Int64) -> Bools:
