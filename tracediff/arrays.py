@@ -194,7 +194,7 @@ def numbered_texts(texts: Iterable[str]) -> tuple[Int64, list[str]]:
     texts = list(texts)
     ordered = sorted(set(texts))
     place = {text: k for k, text in enumerate(ordered)}
-    return np.array([place[text] for text in texts], np.int64), ordered
+    return int64_of([place[text] for text in texts]), ordered
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -219,6 +219,11 @@ def changes(*columns: NDArray[Any]) -> Bools:
     return new
 
 
+def int64_of(values: Any) -> Int64:
+    """``values`` as int64, also if there are none."""
+    return np.array(values, np.int64)
+
+
 def zeros(shape: int | tuple[int, ...]) -> Int64:
     """int64 zeros of a length, or of several axes."""
     return np.zeros(shape, np.int64)
@@ -232,7 +237,7 @@ def all_none(length: int) -> Int64:
 def mapped(codes: NDArray[Any], value: Callable[[int], int]) -> Int64:
     """int64[n]: the ``value`` of each of ``codes`` (≥ −1), which is called once for each distinct one."""
     code, first = combined(codes)
-    return np.array([value(used) for used in codes[first].tolist()], np.int64)[code]
+    return int64_of([value(used) for used in codes[first].tolist()])[code]
 
 
 def values_at(values: NDArray[Any], places: NDArray[Any]) -> Int64:

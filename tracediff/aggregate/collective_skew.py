@@ -22,6 +22,7 @@ from tracediff.arrays import (
     combined,
     distinct,
     grouped,
+    int64_of,
     least,
     most,
     numbered_texts,
@@ -129,7 +130,7 @@ def _operations(traces: TraceSet, run: Run) -> Operations:
         operations = profile.collectives
         if operations is None:
             continue
-        code = np.array([kinds.setdefault(kind, len(kinds)) for kind in operations.kinds], np.int64)
+        code = int64_of([kinds.setdefault(kind, len(kinds)) for kind in operations.kinds])
         inside, place = operations.step >= 0, np.maximum(operations.step, 0)
         columns = asdict(operations) | {
             "kind": code[operations.kind],
@@ -196,7 +197,7 @@ def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run)
         **asdict(operations),
         collective=collective,
         partial=np.zeros(m, bool),
-        ranks=np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind],
+        ranks=int64_of([k.ranks for k in operations.kinds])[operations.kind],
         wait=zeros(m),
         last=all_none(m),
         late=zeros(m),

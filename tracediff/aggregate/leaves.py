@@ -10,7 +10,7 @@ from tracediff import thresholds
 from tracediff.aggregate.averages import RunSteps, UsedStep
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_key
 from tracediff.aggregate.traceset import Numbering, TraceSet, in_steps
-from tracediff.arrays import Bools, Floats, Int64, changes, combined, group_by, tuples, zeros
+from tracediff.arrays import Bools, Floats, Int64, changes, combined, group_by, int64_of, tuples, zeros
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.kernels.match_names import matched
 from tracediff.profile.model.profile import LeafTable, Profile
@@ -107,7 +107,7 @@ def _of_parts(steps: list[UsedStep], total_ns: list[tuple[int, int, Int64, Int64
     out = np.zeros((parts, size))
     for rank, file, positions, leaves, ns in total_ns:
         numbers, where = np.unique(positions, return_inverse=True)
-        part = np.array([part_of[rank, file, position] for position in numbers.tolist()], np.int64)
+        part = int64_of([part_of[rank, file, position] for position in numbers.tolist()])
         np.add.at(out, (part[where], leaves), ns.astype(np.float64))
     return out / np.bincount([*part_of.values()], minlength=parts)[:, None]
 

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tracediff.arrays import Int64, combined, concatenated, last_equal, sums, zeros
+from tracediff.arrays import Int64, combined, concatenated, int64_of, last_equal, sums, zeros
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import is_well_formed
 from tracediff.ingest.model import categories as cat
@@ -276,7 +276,7 @@ def as_column(kind: type, values: list[Any]) -> Int64:
         ValueError: not integers of 64 bits, or rows of different lengths.
     """
     try:
-        return np.array(msgspec.convert(values, list[list[int]] if kind == Grid else list[int]), np.int64)
+        return int64_of(msgspec.convert(values, list[list[int]] if kind == Grid else list[int]))
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None  # which msgspec completes by the place of the column
     except OverflowError:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, combined, distinct, marked, tuples
+from tracediff.arrays import Bools, Int64, combined, distinct, int64_of, marked, tuples
 from tracediff.formatting import plural, ranges
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note
@@ -225,5 +225,5 @@ class Numbering(Generic[Key]):
             code, first = combined(*codes)
             keys = (key(*row) for row in tuples(*(column[first] for column in codes)))
             numbers = [self.numbers.setdefault(own, len(self.numbers)) for own in keys]
-            self._rows[meaning] = np.array(numbers, np.int64)[code]
+            self._rows[meaning] = int64_of(numbers)[code]
         return self._rows[meaning]

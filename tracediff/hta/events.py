@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import MISSING, Bools, Int64, all_none, last_up_to, rows_with
+from tracediff.arrays import MISSING, Bools, Int64, all_none, int64_of, last_up_to, rows_with
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import number
@@ -70,7 +70,7 @@ class HtaEvents(Struct, kw_only=True):
     def steps(self) -> tuple[Int64, Int64]:
         """(rows of the host's ProfilerSteps by start, their numbers), int64[s] each."""
         matches = (STEP.match(name) for name in self.names)
-        number = np.array([int(step[1]) if step else OUTSIDE for step in matches], np.int64)[self.name]
+        number = int64_of([int(step[1]) if step else OUTSIDE for step in matches])[self.name]
         rows = np.flatnonzero((self.category == cat.ANNOTATION) & (number != OUTSIDE))
         rows = rows[np.argsort(self.ts[rows], kind="stable")]
         return rows, number[rows]
@@ -174,9 +174,7 @@ def _ids(trace: Trace, codes: Codes) -> Int64:
     get negative ones of their own.
     """
     ids = [number(i.encode()) if isinstance(i, str) else i for i in trace.ids]
-    return np.array([i if isinstance(i, int) and abs(i) < 2**63 else -2 - k for k, i in enumerate(ids)], np.int64)[
-        codes
-    ]
+    return int64_of([i if isinstance(i, int) and abs(i) < 2**63 else -2 - k for k, i in enumerate(ids)])[codes]
 
 
 def _counters(trace: Trace) -> list[Argument]:

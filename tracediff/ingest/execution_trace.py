@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from tracediff.arrays import int64_of
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.files.source import TraceFile, open_trace
@@ -87,7 +88,7 @@ def _fill(trace: Trace, file: TraceFile, processes: set[str], notes: Notes) -> i
         return None
     if str((tail | head).get("pid")) not in processes:
         return None
-    nodes = np.array([(number, *codes) for number, codes in sorted(codes_of_node.items())], np.int64).reshape(
+    nodes = int64_of([(number, *codes) for number, codes in sorted(codes_of_node.items())]).reshape(
         -1, 2 + len(COLUMNS)
     )
     if not len(nodes):

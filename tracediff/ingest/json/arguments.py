@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, Int64
+from tracediff.arrays import MISSING, Int64, int64_of
 from tracediff.ingest.files.documents import NOT_JSON, raw_fields, repaired
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -311,4 +311,4 @@ def int_column(values: Sequence[Any], notes: Notes) -> Int64:
         fits = [MISSING if v is None or not -(2**63) <= v < 2**63 else v for v in values]
         too_large = sum(v is not None and v != f for v, f in zip(values, fits, strict=True))
         notes.add("odd-arguments", "integer arguments that need more than 64 bits were dropped", too_large)
-        return np.array(fits, np.int64)
+        return int64_of(fits)

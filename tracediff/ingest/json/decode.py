@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, int64_of
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import FLOW_ID, OTHER_SPELLINGS, ArgumentDecoder, int_column, respelled
 from tracediff.ingest.json.irregular import Batch, Event, read_events
@@ -345,4 +345,4 @@ def _of_phase(phase: str) -> str:
 
 def _flow_ids(ids: list[int | str | None]) -> Int64:
     """The ids of flow events if they are 64-bit integers, else MISSING."""
-    return np.array([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids], np.int64)
+    return int64_of([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids])

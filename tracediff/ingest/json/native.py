@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import AnyArray, Bools, Int64, all_none
+from tracediff.arrays import AnyArray, Bools, Int64, all_none, int64_of
 from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, kind_of, may_be_text, respelled
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import ABSENT_OF, Codes, Columns, EventColumns
@@ -116,7 +116,7 @@ class PlainReader(Struct, dict=True):
     def integers(self, numbers: Codes) -> Int64:
         """int64 of whole numbers that were numbered as texts."""
         distinct, inverse = np.unique(numbers, return_inverse=True)
-        return np.array([int(self._pieces[TEXTS][k]) for k in distinct.tolist()], np.int64)[inverse]
+        return int64_of([int(self._pieces[TEXTS][k]) for k in distinct.tolist()])[inverse]
 
 
 def _in_order(numbers: Codes) -> Codes:

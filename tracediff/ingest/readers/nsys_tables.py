@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, Int64, tuples
+from tracediff.arrays import MISSING, Int64, int64_of, tuples
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import json_text
@@ -287,8 +287,8 @@ class ProcessEvents(Struct):
                 end[mine],
                 thread=thread[mine],
                 arguments={
-                    "Sequence number": np.array([row[2] for row in some], np.int64),
-                    "External id": np.array([row[3] for row in some], np.int64),
+                    "Sequence number": int64_of([row[2] for row in some]),
+                    "External id": int64_of([row[3] for row in some]),
                     "Input Dims": [row[4] for row in some],
                 },
             )

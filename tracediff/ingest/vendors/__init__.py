@@ -9,7 +9,7 @@ from typing import SupportsInt
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Int64
+from tracediff.arrays import MISSING, Int64, int64_of
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import process_labels
@@ -74,4 +74,4 @@ def id_numbers(trace: Trace, ids: Codes) -> Int64:
     its stream; MISSING for others.
     """
     numbers = [number if isinstance(number, int) and number >= 0 else MISSING for number in trace.ids]
-    return np.array([*numbers, MISSING], np.int64)[ids]
+    return int64_of([*numbers, MISSING])[ids]

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Bools, Int64, codes_of, last_begun, values_at
+from tracediff.arrays import MISSING, Bools, Int64, codes_of, int64_of, last_begun, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, process_labels, thread_names
@@ -66,7 +66,7 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     category[outside] = mark
 
     run, ordinal, step = (integers(trace, argument) for argument in ("run_id", "device_ordinal", "step_num"))
-    device = np.array([_number(names) for names in labels], np.int64)[trace.pid]
+    device = int64_of([_number(names) for names in labels])[trace.pid]
     descriptions = (texts(trace, argument, work) for argument in ("hlo_category", "tf_op"))
     new_names = list(map(_instruction_name, trace.names_of(work), *descriptions))
     refile(trace, category)

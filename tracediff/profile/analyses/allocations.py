@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Int64, all_none, distinct, sorted_by, tuples
+from tracediff.arrays import MISSING, Int64, all_none, distinct, int64_of, sorted_by, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.steps import Steps
@@ -51,7 +51,7 @@ class Allocations(FrozenStruct, kw_only=True):
     def peaks(self, steps: Steps) -> Int64:
         """int64[s] level of the peak of allocated memory within each step, the earliest of equals."""
         levels = tuples(*steps.ranges(self.time))
-        return np.array([low + int(np.argmax(self.allocated[low : high + 1])) for low, high in levels], np.int64)
+        return int64_of([low + int(np.argmax(self.allocated[low : high + 1])) for low, high in levels])
 
 
 def allocations(trace: Trace) -> list[Allocations]:

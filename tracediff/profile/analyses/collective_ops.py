@@ -16,6 +16,7 @@ from tracediff.arrays import (
     all_none,
     combined,
     distinct,
+    int64_of,
     mapped,
     union,
     values_at,
@@ -230,7 +231,7 @@ def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[Col
     """int64[m] elements from the inputs of the annotation, −1 where unknown; gathers move one input per rank."""
     elements = mapped(dims, lambda code: _elements(read_list(trace.text(code))))
     gathers = np.array([k.collective in ("all_gather", "gather") for k in kinds], bool)[kind]
-    ranks = np.array([k.ranks for k in kinds], np.int64)[kind]
+    ranks = int64_of([k.ranks for k in kinds])[kind]
     return np.where(
         gathers, np.where((ranks > 0) & (elements < LARGEST // np.maximum(ranks, 1)), elements * ranks, -1), elements
     )

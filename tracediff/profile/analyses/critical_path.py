@@ -26,6 +26,7 @@ from tracediff.arrays import (
     concatenated,
     cut,
     distinct,
+    int64_of,
     last_equal,
     marked,
     stacked,
@@ -252,7 +253,7 @@ def _path(device: DeviceEvents, host: Host, low: int, high: int, last: int) -> S
     """
     events, others = _walk(device, host, low, high, last)
     start, end, returned, numbers = device.start, device.end, device.returned, SourceNumbers(host.context)
-    k, departure, before = np.array(events, np.int64).reshape(-1, 3).T
+    k, departure, before = int64_of(events).reshape(-1, 3).T
     ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k]))
     event = device.event[k]
     waiting = np.where(before >= 0, numbers.between, numbers.queue) + event
@@ -261,7 +262,7 @@ def _path(device: DeviceEvents, host: Host, low: int, high: int, last: int) -> S
     source, thread, begin, stop = stacked(
         (numbers.event + event, WHOLE, start[k], departure),
         (sources, WHOLE, begin, stop),
-        tuple(np.array(others, np.int64).reshape(-1, 4).T),
+        tuple(int64_of(others).reshape(-1, 4).T),
     )
     return source, thread, np.maximum(begin, low), stop
 
@@ -312,7 +313,7 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
     own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), awaited_copies(context, device)))
     awaited = sorted((*own, *copies, *_awaited_others(context, device), *_awaited_room(ops, device)))
-    calls = np.array([call for _, _, call in awaited], np.int64)
+    calls = int64_of([call for _, _, call in awaited])
     outside = unrecorded_waits(context, device)
     waits = painted(outside.start, outside.end, np.full(len(outside.event), ops.rows[:1]))
     host = Host(context=context, layers=layers, waited=distinct(calls), waits=waits)

@@ -15,6 +15,7 @@ from tracediff.arrays import (
     distinct,
     edges_of,
     grouped,
+    int64_of,
     last_up_to,
     marked,
     numbered_texts,
@@ -107,7 +108,7 @@ def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int
     painted = paint(edges, start, end, order)
     bare = painted == BARE
     of_layer, owner = np.divmod(np.where(bare, ranks - 1, painted), ranks)
-    state = np.array([state for _, _, state, _ in layers], np.int64)[of_layer]
+    state = int64_of([state for _, _, state, _ in layers])[of_layer]
     return edges, np.where(bare, STATES.index("python"), state), np.where(owner < ranks - 1, owner, NO_OWNER)
 
 

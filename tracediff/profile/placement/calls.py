@@ -13,7 +13,19 @@ from typing import TypeVar
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, all_none, combined, grouped, marked, ordinals, sorted_by, values_at, zeros
+from tracediff.arrays import (
+    Bools,
+    Int64,
+    all_none,
+    combined,
+    grouped,
+    int64_of,
+    marked,
+    ordinals,
+    sorted_by,
+    values_at,
+    zeros,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes
@@ -181,7 +193,7 @@ def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
             for name in chain(paths, int(path_of[first[i]])):
                 here = numbers.setdefault((here, kind, name), len(numbers))
         of_code[i] = here
-    return of_code[code], np.array([(*node, -1, 0) for node in numbers], np.int64)
+    return of_code[code], int64_of([(*node, -1, 0) for node in numbers])
 
 
 def _number(ops: Lane, counted: Bools, step: Int64, scopes: Scopes, notes: Notes) -> tuple[Int64, Nodes]:

@@ -24,6 +24,7 @@ from tracediff.arrays import (
     combined,
     group_by,
     group_rows,
+    int64_of,
     sorted_by,
     tuples,
     values_at,
@@ -283,8 +284,8 @@ def _grafted(trace: Trace, table: CallTable, grafts: Grafts, counts: Mapping[tup
     if not added:
         return table
     columns = ("parent", "kind", "name", "ordinal", "shapes", "types", "strides", "line")
-    new = dict(zip(columns, np.array(added, np.int64).T, strict=True))
-    rows = np.array([(*key, count, 0, 0) for key, count in sorted(counts.items())], np.int64).reshape(-1, 5)
+    new = dict(zip(columns, int64_of(added).T, strict=True))
+    rows = int64_of([(*key, count, 0, 0) for key, count in sorted(counts.items())]).reshape(-1, 5)
     new |= dict(zip(OCCURRENCES, rows.T, strict=True))
     whole = {c: np.concatenate((getattr(table, c), values)) for c, values in new.items()}
     order = np.lexsort((whole["node"], whole["step"]))

@@ -20,6 +20,7 @@ from tracediff.arrays import (
     cut,
     distinct,
     group_rows,
+    int64_of,
     last_up_to,
     sorted_by,
     values_at,
@@ -294,7 +295,7 @@ class Painting(FrozenStruct):
         return which, self.rows[place], low, high
 
 
-NOTHING = Painting(np.array([ALWAYS], np.int64), np.array([-1], np.int64))
+NOTHING = Painting(int64_of([ALWAYS]), int64_of([-1]))
 
 
 def pieces(lane: Lane, mask: Bools | None = None) -> Pieces:

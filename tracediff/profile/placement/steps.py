@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Int64, Spans, last_up_to, marked, sorted_by, zeros
+from tracediff.arrays import MISSING, Int64, Spans, int64_of, last_up_to, marked, sorted_by, zeros
 from tracediff.errors import NotATrace, TracediffError, quoted
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -95,7 +95,7 @@ def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
     is_step = marked(list(number_of_name), len(trace.names))[trace.name]
     rows = np.flatnonzero(is_step & trace.is_of(host) & (trace.dur >= 0))
     rows = sorted_by(rows, trace.dur, trace.ts)
-    number = np.array([int(number_of_name[c] or NO_STEP) for c in trace.name[rows].tolist()], np.int64)
+    number = int64_of([int(number_of_name[c] or NO_STEP) for c in trace.name[rows].tolist()])
     notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", np.count_nonzero(number < 0))
     rows, number = rows[number >= 0], number[number >= 0]
     _, first = np.unique(number, return_index=True)

@@ -18,6 +18,7 @@ from tracediff.arrays import (
     combined,
     distinct,
     edges_of,
+    int64_of,
     last_up_to,
     numbered_texts,
     ordinals,
@@ -175,7 +176,7 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     edges = edges_of(account.painting.times[1:], borders.clip(low, high))
     start, length = edges[:-1], np.diff(edges)
     state = account.painting.rows_at(start)
-    waits = np.array([WAITS_IN[s] for s in STATES], np.int64)[state]
+    waits = int64_of([WAITS_IN[s] for s in STATES])[state]
     waits[(state == STATES.index("gpu_queued")) & queued.covers(start)] = PEER
     waits[np.isin(state, BY_PEER) & collective.covers(start)] = PEER
     step = last_up_to(context.completions, start)
@@ -301,7 +302,7 @@ def collectives_rows(context: Context) -> TableRows:
     """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
     operations = collectives(context)
     took = operations.ns
-    ranks = np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind]
+    ranks = int64_of([k.ranks for k in operations.kinds])[operations.kind]
     keys = [
         (operations.kind, [getattr(k, name) for k in operations.kinds]) for name in ("collective", "group", "dtype")
     ]

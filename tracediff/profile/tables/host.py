@@ -14,6 +14,7 @@ from tracediff.arrays import (
     combined,
     cut,
     grouped,
+    int64_of,
     sorted_by,
     stacked,
     tuples,
@@ -251,11 +252,11 @@ def host_modules_rows(context: Context) -> TableRows:
     ops, calls, lane = context.ops, context.calls, module_lane(context.trace)
     of_call, recorded = paths_of(lane)
     paths = {path: number for number, path in enumerate(recorded)}
-    of_node = np.array(modules_of(tuples(calls.table.parent, calls.table.kind, calls.table.name), paths), np.int64)
+    of_node = int64_of(modules_of(tuples(calls.table.parent, calls.table.kind, calls.table.name), paths))
     step = context.steps.positions_at(ops.start) if paths else all_none(len(ops.rows))
     module = np.where(step >= 0, of_node[calls.node], -1)
     (at_step, module), (self_ns, operators) = grouped([step, module], [ops.self_ns, calls.operator])
-    which, around = with_ancestors(np.array([parent for parent, _ in paths], np.int64), module)
+    which, around = with_ancestors(int64_of([parent for parent, _ in paths]), module)
     step, module, *columns = stacked(
         (at_step, module, self_ns, np.where(module < 0, self_ns, 0), operators, 0),
         (at_step[which], around, 0, self_ns[which], 0, 0),

@@ -15,6 +15,7 @@ from tracediff.arrays import (
     Rows,
     combined,
     cut,
+    int64_of,
     last_up_to,
     mapped,
     stacked,
@@ -144,7 +145,7 @@ def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     for scope_node, name_code in tuples(node[first], name[first]):
         phase, module = scopes[scope_node]
         of_code.append(number.setdefault((phase, names[name_code] if name_code >= 0 else NOWHERE, module), len(number)))
-    return np.array(of_code, np.int64)[code], list(number)
+    return int64_of(of_code)[code], list(number)
 
 
 def _operators(context: Context, device: Allocations) -> Int64:

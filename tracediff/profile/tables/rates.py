@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tracediff.arrays import Bools, Int64, changes, combined, most, numbered_texts, tuples, values_at, zeros
+from tracediff.arrays import Bools, Int64, changes, combined, int64_of, most, numbered_texts, tuples, values_at, zeros
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.events.context import Context
@@ -106,7 +106,7 @@ def rates_rows(context: Context) -> TableRows:
     work, works = _works(ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
     flop, size = (
-        np.array([-1 if amount is None else amount for amount in column], np.int64)[work]
+        int64_of([-1 if amount is None else amount for amount in column])[work]
         for column in ([w.flop for w in works], [w.bytes for w in works])
     )
     has_flop, moved = flop >= 0, size >= 0
@@ -202,6 +202,6 @@ def _first_of(owner: Int64, charged: Bools, step: Int64) -> Bools:
 
 def _units(trace: Trace, name: Codes, charged: Int64) -> Int64:
     """int64[m]: the units that compute each item's operator."""
-    unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
+    unit = int64_of([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names])[name]
     owner, first = combined(charged)
     return most(owner, unit, len(first))[owner]
