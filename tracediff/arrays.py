@@ -59,7 +59,7 @@ def union(start: Int64, end: Int64) -> Intervals:
     start, end = start[lasting], end[lasting]
     if not len(start):
         return Intervals(start, end)
-    order = np.argsort(start, kind="stable")
+    order = stable_order(start)
     start, end = start[order], np.maximum.accumulate(end[order])
     first = np.concatenate(([True], start[1:] > end[:-1]))
     last = np.concatenate((first[1:], [True]))
@@ -261,7 +261,7 @@ def last_equal(ordered: Int64, values: Int64) -> Int64:
 
 def rows_with(keys: Int64, rows: Int64, numbers: Int64) -> Int64:
     """int64[m]: the last of ``rows`` whose key is each of ``numbers``, −1 for none."""
-    order = np.argsort(keys, kind="stable")
+    order = stable_order(keys)
     return values_at(rows[order], last_equal(keys[order], numbers))
 
 
@@ -322,9 +322,14 @@ def group_rows(key: AnyArray, rows: Int64) -> list[Int64]:
     return np.split(rows, np.flatnonzero(changes(key))[1:]) if len(rows) else []
 
 
+def stable_order(values: AnyArray) -> Int64:
+    """int64[n]: the positions of ``values`` in ascending order; equals keep their order."""
+    return np.argsort(values, kind="stable")
+
+
 def ordinals(group: Int64) -> Int64:
     """int64[n]: how many earlier rows have the same value in ``group``."""
-    order = np.argsort(group, kind="stable")
+    order = stable_order(group)
     ordered, out = group[order], np.empty(len(group), np.int64)
     out[order] = np.arange(len(group)) - np.searchsorted(ordered, ordered)
     return out

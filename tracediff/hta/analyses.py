@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Int64, distinct, mapped
+from tracediff.arrays import Int64, distinct, mapped, stable_order
 from tracediff.errors import NotATrace, TracediffError, check_choice, printable
 from tracediff.hta.events import Argument, HtaEvents, events_of, rows_for_hta
 from tracediff.hta.trace_diff import LabeledTrace
@@ -346,7 +346,7 @@ def _step(trace: Any, rank: int) -> tuple[str, int | None]:
     host = np.flatnonzero([symbols[code] != "gpu_user_annotation" for code in steps["cat"]])
     if not len(host):
         return "", None
-    by_start = host[np.argsort(steps["ts"].to_numpy()[host], kind="stable")]
+    by_start = host[stable_order(steps["ts"].to_numpy()[host])]
     row = int(by_start[min(1, len(by_start) - 1)])
     return symbols[steps["name"].iloc[row]], row
 

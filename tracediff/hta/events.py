@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import MISSING, Bools, Int64, all_none, int64_of, last_up_to, rows_with
+from tracediff.arrays import MISSING, Bools, Int64, all_none, int64_of, last_up_to, rows_with, stable_order
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import number
@@ -72,7 +72,7 @@ class HtaEvents(Struct, kw_only=True):
         matches = (STEP.match(name) for name in self.names)
         number = int64_of([int(step[1]) if step else OUTSIDE for step in matches])[self.name]
         rows = np.flatnonzero((self.category == cat.ANNOTATION) & (number != OUTSIDE))
-        rows = rows[np.argsort(self.ts[rows], kind="stable")]
+        rows = rows[stable_order(self.ts[rows])]
         return rows, number[rows]
 
 
@@ -127,7 +127,7 @@ def rows_for_hta(events: HtaEvents, last_step: bool) -> Int64:
         last = steps[-1]
         keep = start <= events.ts[last] + events.dur[last] if last_step else start < events.ts[last]
     group = np.where(events.category == cat.GPU_ANNOTATION, 2, np.where(events.on_gpu, 0, 1))
-    order = np.argsort(group, kind="stable")
+    order = stable_order(group)
     return order[keep[order]]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64, Spans, distinct, marked, sorted_by
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, Spans, distinct, marked, sorted_by, stable_order
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
@@ -280,7 +280,7 @@ def joined(parts: Sequence[Arguments]) -> Arguments:
     name whose columns differ in type, those of the first.
     """
     rows = np.concatenate([part.rows for part in parts])
-    order = np.argsort(rows, kind="stable")
+    order = stable_order(rows)
     whole = Arguments(rows[order])
     for name in sorted({name for part in parts for name in part.columns}):
         columns = [part.columns.get(name) for part in parts]

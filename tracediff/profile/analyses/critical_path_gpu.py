@@ -25,6 +25,7 @@ from tracediff.arrays import (
     last_up_to,
     marked,
     sorted_by,
+    stable_order,
     tuples,
     values_at,
 )
@@ -230,7 +231,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
 
 def _order(gpu: GpuEvents, ops: Lane, launch: Int64, rank: dict[int, int]) -> Int64:
     """int64[g]: the positions of GPU events in the order of `DeviceEvents`."""
-    order = np.argsort(gpu.end, kind="stable")
+    order = stable_order(gpu.end)
     ties = tied(gpu.end[order])
     if len(ties):
         some = order[ties]
@@ -258,7 +259,7 @@ def emptying_calls(context: Context, device: DeviceEvents) -> Int64:
     """
     ops = context.ops
     calls = np.flatnonzero((ops.category != cat.CPU_OP) & ops.matches(is_release))
-    by_launch = np.argsort(device.launched, kind="stable")
+    by_launch = stable_order(device.launched)
     ended = np.append(ALWAYS, np.maximum.accumulate(device.end[by_launch]))
     before = np.searchsorted(device.launched[by_launch], ops.start[calls])
     return calls[ended[before] <= ops.end[calls]]
@@ -292,7 +293,7 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     depends on), else the one that ended last. Nothing follows an event of 0 ns.
     """
     out = all_none(len(start))
-    by_stream = np.argsort(stream, kind="stable")
+    by_stream = stable_order(stream)
     for mine in group_rows(stream[by_stream], by_stream):
         lasting = mine[end[mine] > start[mine]]
         by_start = sorted_by(lasting, start)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tracediff import thresholds
-from tracediff.arrays import Int64, Spans, all_none, group_rows, sorted_by, union
+from tracediff.arrays import Int64, Spans, all_none, group_rows, sorted_by, stable_order, union
 from tracediff.profile.analyses.critical_path_gpu import DeviceEvents
 from tracediff.profile.events.context import Context
 from tracediff.profile.placement.nesting import ALWAYS
@@ -48,7 +48,7 @@ def _between_calls(context: Context) -> tuple[Int64, Int64, Int64]:
     begins = np.append(ops.start[roots[1:]], context.steps.end.max())[: len(over)]
     long = np.flatnonzero(begins - over >= thresholds.UNRECORDED_WAIT_NS)
     name = np.append(trace.name[ops.rows[roots[1:]]].astype(np.int64), -1)[long]
-    order = np.argsort(name, kind="stable")
+    order = stable_order(name)
     return over[long][order], begins[long][order], name[order]
 
 

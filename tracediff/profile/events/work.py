@@ -4,7 +4,19 @@ operators.
 
 import numpy as np
 
-from tracediff.arrays import Int64, all_none, combined, least, ordinals, sorted_by, sums, tuples, values_at, zeros
+from tracediff.arrays import (
+    Int64,
+    all_none,
+    combined,
+    least,
+    ordinals,
+    sorted_by,
+    stable_order,
+    sums,
+    tuples,
+    values_at,
+    zeros,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import EventSpans
@@ -103,7 +115,7 @@ def host_work(context: Context, keys: WorkKeys, texts: list[str]) -> WorkTable:
     lane = lane.astype(np.int64) + len(texts)
     texts += [str(trace.ids[code]) for code in threads.tolist()]
     start = ops.start[positions]
-    place, nothing = np.argsort(start, kind="stable"), zeros(len(positions))
+    place, nothing = stable_order(start), zeros(len(positions))
     keys = keys_at(keys, positions)
     return _table(step, keys, place=place, start=start, lane=lane, ns=ops.self_ns[positions], moved=nothing)
 

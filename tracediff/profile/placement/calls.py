@@ -23,6 +23,7 @@ from tracediff.arrays import (
     marked,
     ordinals,
     sorted_by,
+    stable_order,
     values_at,
     zeros,
 )
@@ -187,7 +188,7 @@ def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     code, first = combined(scopes.phase, *(path_of for _, path_of, _ in nested))
     numbers = {(-1, PHASE, phase): phase for phase in range(len(PHASES))}
     of_code = zeros(len(first))
-    for i in np.argsort(ops.start[first], kind="stable").tolist():
+    for i in stable_order(ops.start[first]).tolist():
         here = int(scopes.phase[first[i]])
         for kind, path_of, paths in nested:
             for name in chain(paths, int(path_of[first[i]])):

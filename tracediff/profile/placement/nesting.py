@@ -23,6 +23,7 @@ from tracediff.arrays import (
     int64_of,
     last_up_to,
     sorted_by,
+    stable_order,
     values_at,
     zeros,
 )
@@ -162,7 +163,7 @@ def nearest_around(lane: Lane, mask: Bools) -> Int64:
 
 def by_depth(lane: Lane) -> list[Int64]:
     """The positions in ``lane`` at each depth, from the roots on."""
-    order = np.argsort(lane.depth, kind="stable")
+    order = stable_order(lane.depth)
     return group_rows(lane.depth[order], order)
 
 
@@ -339,7 +340,7 @@ def painted(start: Int64, end: Int64, rows: Int64) -> Painting:
     """The painting of disjoint pieces."""
     if not len(start):
         return NOTHING
-    order = np.argsort(start, kind="stable")
+    order = stable_order(start)
     start, end, rows = start[order], end[order], rows[order]
     is_last = np.append(start[1:] > end[:-1], True)  # where nothing follows at once
     place = np.arange(1, len(start) + 1) + np.cumsum(is_last) - is_last
@@ -355,7 +356,7 @@ def overlaid(upper: Painting, lower: Painting) -> Painting:
     if len(upper.times) == 1 or len(lower.times) == 1:
         return lower if len(upper.times) == 1 else upper
     times = np.concatenate((upper.times, lower.times))
-    order = np.argsort(times, kind="stable")  # in linear time: both are sorted
+    order = stable_order(times)  # in linear time: both are sorted
     times, reached = times[order], np.cumsum(order < len(upper.times), dtype=np.int32)
     del order
     last = np.flatnonzero(np.append(times[1:] > times[:-1], True))

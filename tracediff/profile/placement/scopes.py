@@ -18,6 +18,7 @@ from tracediff.arrays import (
     last_up_to,
     mapped,
     sorted_by,
+    stable_order,
     tuples,
     union,
     values_at,
@@ -123,7 +124,7 @@ def collective_waits(lanes: Lanes) -> Painting:
     around = enclosing(collectives, lanes.ops.thread[outermost], lanes.ops.start[outermost])
     others = outermost[around < 0]
     busy = union(lanes.ops.start[others], lanes.ops.end[others])
-    order = np.argsort(collectives.end, kind="stable")
+    order = stable_order(collectives.end)
     start, end = collectives.start[order], collectives.end[order]
     since = np.append(ALWAYS, busy.end)[np.searchsorted(busy.start, end, side="left")]  # what ended last before its end
     start = np.maximum(np.maximum(start, since), np.append(ALWAYS, end[:-1]))  # of several the one that ends first
