@@ -99,7 +99,7 @@ def _longest(
                 if len(set_files) == 1:
                     raise
             meter.finish(position)
-        sets.append(sorted(events, key=lambda e: (-e.dur_ns, str(e.file), e.ts_ns))[:limit])
+        sets.append(sorted(events, key=lambda e: (-e.dur_ns, str(e.file), e.at_ns))[:limit])
     return sets
 
 

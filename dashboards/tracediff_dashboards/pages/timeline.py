@@ -144,9 +144,9 @@ def linked_table(events: Sequence[Linked]) -> list[Any]:
     """The table of an event, its launch and the calls around it."""
     if not events:
         return [components.note("Click an event of a stream or thread; states have no details.")]
-    first = min(event.ts_ns for _, event in events)
+    first = min(event.at_ns for _, event in events)
     rows = [
-        (components.name(e.name), what, e.place, time(e.dur_ns / 1000), f"+{time((e.ts_ns - first) / 1000)}")
+        (components.name(e.name), what, e.place, time(e.dur_ns / 1000), f"+{time((e.at_ns - first) / 1000)}")
         for what, e in events
     ]
     return [

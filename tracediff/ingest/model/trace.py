@@ -345,7 +345,6 @@ class EventRecord(FrozenStruct, kw_only=True):
         file: its file.
         name: as recorded.
         at_ns: start after the file's first event, as Perfetto counts.
-        ts_ns: start on the trace's own clock.
         dur_ns: duration.
         place: ``GPU 0 stream 7`` or ``thread 1234``.
     """
@@ -353,7 +352,6 @@ class EventRecord(FrozenStruct, kw_only=True):
     file: TraceFile
     name: str
     at_ns: int
-    ts_ns: int
     dur_ns: int
     place: str
 
@@ -393,7 +391,6 @@ def event_records(trace: Trace, rows: Sequence[int]) -> list[EventRecord]:
             file=trace.file,
             name=trace.names[trace.name[row]],
             at_ns=int(trace.ts[row]) - first,
-            ts_ns=int(trace.ts[row]),
             dur_ns=int(trace.dur[row]),
             place=place_of(trace, row),
         )
