@@ -13,7 +13,6 @@ from tracediff.arrays import MISSING
 from tracediff.engine import load_sets
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import refile, set_integers
 from tracediff.ingest.read import read_trace
 from tracediff.profile.build import ARGUMENTS
 from tracediff.profile.placement.gpu_events import gpu_events
@@ -182,9 +181,9 @@ def test_refiled_events_keep_their_arguments(tmp_path):
     before = [trace.arguments_of(row) for row in range(4)]
     category = trace.category.copy()
     category[1] = cat.KERNEL
-    refile(trace, category)
+    trace.refile(category)
     assert [trace.arguments_of(row) for row in range(4)] == before
-    set_integers(trace, "correlation", np.array([1, 3]), np.array([7, 8]))
+    trace.set_integers("correlation", np.array([1, 3]), np.array([7, 8]))
     assert [trace.arguments_of(row).get("correlation") for row in range(4)] == [None, 7, None, 8]
 
 

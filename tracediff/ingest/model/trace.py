@@ -229,6 +229,59 @@ class Trace(EventColumns, kw_only=True):
         present = {name: value[0].item() for name, value in values.items() if is_present(value)[0]}
         return present | {name: self.texts[present[name]] for name in arguments.of_type(np.int32) if name in present}
 
+    def category_code(self, name: str) -> int:
+        """The code of the category ``name``, which the trace gets if it has none of this name."""
+        if name not in self.categories:
+            self.categories.append(name)
+        return self.categories.index(name)
+
+    def refile(self, category: Codes) -> None:
+        """Give each event its new ``category`` (int32[n]), and its arguments to that one."""
+        parts: dict[int, list[Arguments]] = defaultdict(list)
+        for arguments in self.arguments.values():
+            new = category[arguments.rows]
+            for code in distinct(new).tolist():
+                places = np.flatnonzero(new == code)
+                columns = {name: values[places] for name, values in arguments.columns.items()}
+                parts[code].append(Arguments(arguments.rows[places], columns))
+        self.category = category
+        self.arguments = {code: joined(parts[code]) for code in sorted(parts)}
+
+    def rename(self, rows: Any, names: Sequence[str]) -> None:
+        """Give the events at ``rows`` other names; names that no event has any longer are dropped."""
+        codes = {name: code for code, name in enumerate(self.names)}
+        new = [codes.setdefault(name, len(codes)) for name in names]
+        name = self.name.copy()
+        name[rows] = new
+        every = list(codes)
+        used, inverse = np.unique(name, return_inverse=True)
+        self.names = [every[code] for code in used.tolist()]
+        self.name = inverse.reshape(-1).astype(np.int32)
+
+    def integers(self, argument: str) -> Int64:
+        """int64[n] of an argument of any category that may be spelled as a text, MISSING where an event has none."""
+        codes = self.text_column(argument, *self.arguments)
+        numbers = np.full(len(self.texts) + 1, MISSING)  # the last is of no text
+        for code in np.unique(codes[codes >= 0]).tolist():
+            numbers[code] = _whole(self.texts[code])
+        out: Int64 = np.maximum(self.integer_column(argument, *self.arguments), numbers[codes])
+        return out
+
+    def texts_of(self, argument: str, rows: Int64) -> list[str]:
+        """The text argument of the events at ``rows``, empty where an event has none."""
+        return list(map(self.text, self.text_column(argument, *self.arguments)[rows].tolist()))
+
+    def set_integers(self, argument: str, rows: Any, values: Any) -> None:
+        """Set the integer argument of the events at ``rows`` (int64[m], ascending) to ``values``."""
+        for code in np.unique(self.category[rows]).tolist():
+            mine = self.category[rows] == code
+            whole = self.arguments.get(code, Arguments(rows[:0]))
+            if len(new := np.setdiff1d(rows[mine], whole.rows)):
+                whole = joined([whole, Arguments(new)])
+            column = whole.columns.setdefault(argument, np.full(len(whole.rows), MISSING))
+            column[np.searchsorted(whole.rows, rows[mine])] = values[mine]
+            self.arguments[code] = whole
+
 
 class EventSpans(Spans, kw_only=True):
     """Some complete events of a trace, m of them.
@@ -255,26 +308,6 @@ class EventSpans(Spans, kw_only=True):
         return self.trace.name_matches(matches, self.rows)
 
 
-def category_code(trace: Trace, name: str) -> int:
-    """The code of the category ``name``, which the trace gets if it has none of this name."""
-    if name not in trace.categories:
-        trace.categories.append(name)
-    return trace.categories.index(name)
-
-
-def refile(trace: Trace, category: Codes) -> None:
-    """Give each event its new ``category`` (int32[n]), and its arguments to that one."""
-    parts: dict[int, list[Arguments]] = defaultdict(list)
-    for arguments in trace.arguments.values():
-        new = category[arguments.rows]
-        for code in distinct(new).tolist():
-            places = np.flatnonzero(new == code)
-            columns = {name: values[places] for name, values in arguments.columns.items()}
-            parts[code].append(Arguments(arguments.rows[places], columns))
-    trace.category = category
-    trace.arguments = {code: joined(parts[code]) for code in sorted(parts)}
-
-
 def joined(parts: Sequence[Arguments]) -> Arguments:
     """The arguments of several groups of events of one category, which may have different ones, in order of rows; of a
     name whose columns differ in type, those of the first.
@@ -293,45 +326,6 @@ def joined(parts: Sequence[Arguments]) -> Arguments:
         ]
         whole.columns[name] = np.concatenate(filled)[order]
     return whole
-
-
-def rename(trace: Trace, rows: Any, names: Sequence[str]) -> None:
-    """Give the events at ``rows`` other names; names that no event has any longer are dropped."""
-    codes = {name: code for code, name in enumerate(trace.names)}
-    new = [codes.setdefault(name, len(codes)) for name in names]
-    name = trace.name.copy()
-    name[rows] = new
-    every = list(codes)
-    used, inverse = np.unique(name, return_inverse=True)
-    trace.names = [every[code] for code in used.tolist()]
-    trace.name = inverse.reshape(-1).astype(np.int32)
-
-
-def integers(trace: Trace, argument: str) -> Int64:
-    """int64[n] of an argument of any category that may be spelled as a text, MISSING where an event has none."""
-    codes = trace.text_column(argument, *trace.arguments)
-    numbers = np.full(len(trace.texts) + 1, MISSING)  # the last is of no text
-    for code in np.unique(codes[codes >= 0]).tolist():
-        numbers[code] = _whole(trace.texts[code])
-    out: Int64 = np.maximum(trace.integer_column(argument, *trace.arguments), numbers[codes])
-    return out
-
-
-def texts(trace: Trace, argument: str, rows: Int64) -> list[str]:
-    """The text argument of the events at ``rows``, empty where an event has none."""
-    return list(map(trace.text, trace.text_column(argument, *trace.arguments)[rows].tolist()))
-
-
-def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:
-    """Set the integer argument of the events at ``rows`` (int64[m], ascending) to ``values``."""
-    for code in np.unique(trace.category[rows]).tolist():
-        mine = trace.category[rows] == code
-        whole = trace.arguments.get(code, Arguments(rows[:0]))
-        if len(new := np.setdiff1d(rows[mine], whole.rows)):
-            whole = joined([whole, Arguments(new)])
-        column = whole.columns.setdefault(argument, np.full(len(whole.rows), MISSING))
-        column[np.searchsorted(whole.rows, rows[mine])] = values[mine]
-        trace.arguments[code] = whole
 
 
 def _whole(text: str) -> int:

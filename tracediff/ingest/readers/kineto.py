@@ -21,7 +21,7 @@ from tracediff.ingest.json.native import PLAIN_CHUNK, is_used
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, is_of_library, is_of_torch
-from tracediff.ingest.model.trace import FLAGS, Arguments, Number, Trace, TraceMeta, refile
+from tracediff.ingest.model.trace import FLAGS, Arguments, Number, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_unread
 from tracediff.ingest.readers import Reader
 from tracediff.ingest.vendors import translate
@@ -132,7 +132,7 @@ def _refile_annotations(trace: Trace) -> None:
     if len(annotations):
         category = trace.category.copy()
         category[annotations] = cat.ANNOTATION
-        refile(trace, category)
+        trace.refile(category)
 
 
 def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Notes) -> list[str]:

@@ -13,7 +13,7 @@ from tracediff.arrays import MISSING, Int64, int64_of
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import process_labels
-from tracediff.ingest.model.trace import Codes, Trace, category_code, integers, refile, rename, set_integers, texts
+from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.runtimes import ARGUMENT, ASCEND, MTIA, TPU, device_of_process
 
 
@@ -50,17 +50,17 @@ COPY, WAIT, RECORD = "dma_request", "event_wait", "event_record"
 def translate_mtia(trace: Trace, notes: Notes) -> None:
     """Copies (with their direction in the name), waits and records apart from kernels; bytes and device of copies."""
     rows = trace.complete((trace.categories.index(EVENTS),))
-    directions = texts(trace, "direction", rows)
+    directions = trace.texts_of("direction", rows)
     is_copy, is_mark = (trace.name_matches(names.__contains__, rows) for names in ((COPY,), (WAIT, RECORD)))
     category = trace.category.copy()
-    category[rows] = np.where(is_copy, cat.MEMCPY, np.where(is_mark, category_code(trace, MTIA_MARKS), cat.KERNEL))
-    size, device = integers(trace, "size"), id_numbers(trace, trace.pid)
-    refile(trace, category)
+    category[rows] = np.where(is_copy, cat.MEMCPY, np.where(is_mark, trace.category_code(MTIA_MARKS), cat.KERNEL))
+    size, device = trace.integers("size"), id_numbers(trace, trace.pid)
+    trace.refile(category)
     copies = rows[is_copy]
-    set_integers(trace, ARGUMENT.size, copies, size[copies])
-    set_integers(trace, ARGUMENT.device, rows[~is_mark], device[rows[~is_mark]])
+    trace.set_integers(ARGUMENT.size, copies, size[copies])
+    trace.set_integers(ARGUMENT.device, rows[~is_mark], device[rows[~is_mark]])
     of_copies = [d for d, is_one in zip(directions, is_copy.tolist(), strict=True) if is_one]
-    rename(trace, copies, [f"{COPY} ({direction})" if direction else COPY for direction in of_copies])
+    trace.rename(copies, [f"{COPY} ({direction})" if direction else COPY for direction in of_copies])
     note_marks(notes, MTIA.name, is_mark.sum())
 
 

@@ -30,7 +30,7 @@ from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import process_labels
-from tracediff.ingest.model.trace import Codes, Trace, category_code, integers, refile, set_integers, texts
+from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.ingest.vendors import note_marks, rows_apart
 from tracediff.runtimes import ARGUMENT, ASCEND
 
@@ -53,24 +53,24 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     rows = rows_apart(trace)
     where = process[trace.pid[rows]] if len(rows) else process[:0]
     tasks, collectives, calls = (rows[where == name] for name in (HARDWARE, COLLECTIVES, CALLS))
-    enqueues, dequeues = (rows[trace.category[rows] == category_code(trace, name)] for name in (ENQUEUE, DEQUEUE))
-    connection, queued = integers(trace, ARGUMENT.correlation), integers(trace, "correlation_id")
-    category, mark = trace.category.copy(), category_code(trace, MARKS)
+    enqueues, dequeues = (rows[trace.category[rows] == trace.category_code(name)] for name in (ENQUEUE, DEQUEUE))
+    connection, queued = trace.integers(ARGUMENT.correlation), trace.integers("correlation_id")
+    category, mark = trace.category.copy(), trace.category_code(MARKS)
     category[rows[np.isin(where, ASCEND.processes)]] = mark
     category[np.concatenate((calls, enqueues, dequeues))] = cat.KNOWN.index(ASCEND.calls[0])
     whole = trace.rows_named(WHOLE.match, collectives)
     category[whole] = cat.KERNEL
     in_whole = np.isin(connection[tasks], connection[whole]) & (connection[tasks] != MISSING)
     category[tasks] = _of_tasks(trace, tasks, in_whole, mark)
-    refile(trace, category)
+    trace.refile(category)
     _to_thread_of_operators(trace, calls)
     work = tasks[np.isin(category[tasks], cat.GPU)]
-    stream = integers(trace, ARGUMENT.stream)
+    stream = trace.integers(ARGUMENT.stream)
     first_task = rows_with(connection[tasks][::-1], tasks[::-1], connection[whole])
     stream[whole] = np.where(first_task >= 0, stream[first_task], MISSING)
     device_rows = np.sort(np.concatenate((work, whole)))
-    set_integers(trace, ARGUMENT.stream, device_rows, stream[device_rows])
-    set_integers(trace, ARGUMENT.device, device_rows, zeros(len(device_rows)))
+    trace.set_integers(ARGUMENT.stream, device_rows, stream[device_rows])
+    trace.set_integers(ARGUMENT.device, device_rows, zeros(len(device_rows)))
     join_to_launches(trace, device_rows, calls, enqueues, dequeues, connection, queued)
     if not len(calls):
         notes.add("calls-not-recorded", f"{ASCEND.name}: calls of CANN are not recorded (level 0), nor waits in them")
@@ -79,7 +79,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
 
 def _of_tasks(trace: Trace, tasks: Int64, in_whole: Bools, mark: int) -> Codes:
     """int32[n] category of each task on a stream."""
-    kinds = [f"{a} {b}" for a, b in zip(texts(trace, "Task Type", tasks), trace.names_of(tasks), strict=True)]
+    kinds = [f"{a} {b}" for a, b in zip(trace.texts_of("Task Type", tasks), trace.names_of(tasks), strict=True)]
     out = np.full(len(tasks), cat.KERNEL, np.int32)
     out[[COPY.match(kind) is not None for kind in kinds]] = cat.MEMCPY
     out[[MARK.match(kind) is not None for kind in kinds]] = mark
@@ -155,7 +155,7 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Int64:
     """
     code = trace.categories.index(category) if category in trace.categories else -1
     rows = np.flatnonzero(trace.category == code)
-    phase, number = np.array(trace.phases)[trace.phase[rows]], integers(trace, FLOW_ID)[rows]
+    phase, number = np.array(trace.phases)[trace.phase[rows]], trace.integers(FLOW_ID)[rows]
     arrow = codes_of(trace.name[rows], number)
     is_begin, is_end = phase == "s", phase == "f"
     is_begin &= np.bincount(arrow[is_begin], minlength=len(rows))[arrow] == 1
@@ -179,5 +179,5 @@ def _correlate(trace: Trace, work: Int64, launch: Int64, used_numbers: Int64) ->
     """
     rows, place = np.unique(launch[launch >= 0], return_inverse=True)
     numbers = np.setdiff1d(np.arange(1, len(used_numbers) + len(rows) + 1), used_numbers)
-    set_integers(trace, ARGUMENT.correlation, rows, numbers[: len(rows)])
-    set_integers(trace, ARGUMENT.correlation, work[launch >= 0], numbers[place])
+    trace.set_integers(ARGUMENT.correlation, rows, numbers[: len(rows)])
+    trace.set_integers(ARGUMENT.correlation, work[launch >= 0], numbers[place])

@@ -19,7 +19,7 @@ from tracediff.arrays import MISSING, Bools, Int64, codes_of, int64_of, last_beg
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, process_labels, thread_names
-from tracediff.ingest.model.trace import Trace, category_code, integers, refile, rename, set_integers, texts
+from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.vendors import id_numbers, note_marks, rows_apart
 from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import ARGUMENT, TPU, device_of_process, is_communication
@@ -56,7 +56,7 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     is_python = trace.name_matches(lambda name: name.startswith("$"), host)
 
     category = trace.category.copy()
-    category[rows] = mark = category_code(trace, MARKS)
+    category[rows] = mark = trace.category_code(MARKS)
     category[work] = cat.KERNEL
     category[wholes] = cat.GPU_ANNOTATION
     category[host] = np.where(is_call, cat.KNOWN.index(TPU.calls[0]), np.where(is_python, cat.PYTHON, cat.ANNOTATION))
@@ -65,18 +65,18 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     outside, cut = _cut(trace, host[is_python], np.concatenate((work, wholes, host[~is_python])))
     category[outside] = mark
 
-    run, ordinal, step = (integers(trace, argument) for argument in ("run_id", "device_ordinal", "step_num"))
+    run, ordinal, step = (trace.integers(argument) for argument in ("run_id", "device_ordinal", "step_num"))
     device = int64_of([_number(names) for names in labels])[trace.pid]
-    descriptions = (texts(trace, argument, work) for argument in ("hlo_category", "tf_op"))
+    descriptions = (trace.texts_of(argument, work) for argument in ("hlo_category", "tf_op"))
     new_names = list(map(_instruction_name, trace.names_of(work), *descriptions))
-    refile(trace, category)
-    rename(trace, work, new_names)
-    rename(trace, host[is_python], list(map(_python_name, trace.names_of(host[is_python]))))
+    trace.refile(category)
+    trace.rename(work, new_names)
+    trace.rename(host[is_python], list(map(_python_name, trace.names_of(host[is_python]))))
     steps = host[~is_call & ~is_python & (step[host] >= 0)]
-    rename(trace, steps, [f"ProfilerStep#{number}" for number in step[steps].tolist()])
+    trace.rename(steps, [f"ProfilerStep#{number}" for number in step[steps].tolist()])
     placed = np.sort(np.concatenate((work, wholes)))
-    set_integers(trace, ARGUMENT.device, placed, device[placed])
-    set_integers(trace, ARGUMENT.stream, placed, id_numbers(trace, trace.tid[placed]))  # the number of their thread
+    trace.set_integers(ARGUMENT.device, placed, device[placed])
+    trace.set_integers(ARGUMENT.stream, placed, id_numbers(trace, trace.tid[placed]))  # the number of their thread
     _join(trace, work, wholes, host[is_call], device, np.where(ordinal == MISSING, device, ordinal), run)
     note_marks(notes, TPU.name, contains.sum(), "instructions that contain others, such as loops,")
     note_marks(notes, TPU.name, marks, f"events outside the threads {', '.join((OPS, *WHOLES))}")
@@ -176,10 +176,10 @@ def _join(
     programs, calls = programs[run[programs] != MISSING], calls[run[calls] != MISSING]
     devices = np.concatenate((device[programs], call_device[calls]))
     code = codes_of(devices, np.concatenate((run[programs], run[calls])))
-    set_integers(trace, ARGUMENT.correlation, calls, code[len(programs) :])
+    trace.set_integers(ARGUMENT.correlation, calls, code[len(programs) :])
     around = _around(trace, work, programs)
     inside = around >= 0
-    set_integers(trace, ARGUMENT.correlation, work[inside], code[around[inside]])
+    trace.set_integers(ARGUMENT.correlation, work[inside], code[around[inside]])
 
 
 def _around(trace: Trace, work: Int64, programs: Int64) -> Int64:

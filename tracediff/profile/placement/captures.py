@@ -32,7 +32,7 @@ from tracediff.arrays import (
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import Trace, texts
+from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
 from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.calls import ANNOTATION, MODULE, PHASE, Calls, build_calls
@@ -67,7 +67,7 @@ def captures_of(trace: Trace) -> list[Capture]:
     begins = np.sort(trace.ts[trace.rows_named(is_capture_begin, trace.complete(cat.CALLS))])
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
-    kernels = zip(trace.names_of(launches), texts(trace, KERNEL_ARGUMENT, launches), strict=True)
+    kernels = zip(trace.names_of(launches), trace.texts_of(KERNEL_ARGUMENT, launches), strict=True)
     names = [COPY if is_captured_copy(call) else kernel for call, kernel in kernels]
     keys = zip(names, launch_shapes(trace, launches), strict=True)
     paths = _paths(trace, calls.table)
@@ -89,7 +89,7 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
 
 def launch_shapes(trace: Trace, rows: Int64) -> list[str]:
     """Grid and block of each kernel or launch, whatever blanks they were written with; empty where not recorded."""
-    shapes = zip(*(texts(trace, argument, rows) for argument in (ARGUMENT.grid, ARGUMENT.block)), strict=True)
+    shapes = zip(*(trace.texts_of(argument, rows) for argument in (ARGUMENT.grid, ARGUMENT.block)), strict=True)
     return ["".join(f"{grid}×{block}".split()) if grid and block else "" for grid, block in shapes]
 
 
