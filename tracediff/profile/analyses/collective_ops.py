@@ -30,8 +30,7 @@ from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import CollectiveKind, Collectives
 from tracediff.profile.perf_model.recorded_sizes import DTYPE, RECEIVED, SENT, dtype_of, read_list
 from tracediff.profile.placement.gpu_events import COMMUNICATES, COMPUTES
-from tracediff.profile.placement.nesting import Lane, nearest, pieces
-from tracediff.profile.placement.scopes import enclosing
+from tracediff.profile.placement.nesting import Lane
 from tracediff.runtimes import collective_of_scope, is_host_collective
 
 UNKNOWN = "unknown"
@@ -151,8 +150,8 @@ def _around(lane: Lane, matches: Any, rows: Int64) -> Int64:
     """int64[m] row of the innermost scope of the lane whose name ``matches`` accepts and that is open on the thread
     when each event of ``rows`` begins; −1 for none.
     """
-    innermost = np.where(rows >= 0, enclosing(lane, lane.trace.thread(rows), lane.trace.ts[rows]), -1)
-    matching = nearest(lane, lane.matches(matches))
+    innermost = np.where(rows >= 0, lane.enclosing(lane.trace.thread(rows), lane.trace.ts[rows]), -1)
+    matching = lane.nearest(lane.matches(matches))
     return values_at(lane.rows, values_at(matching, innermost))
 
 
@@ -268,7 +267,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
         return zeros(0)
     speaks = trace.name_matches(lambda name: context.families.of_name(name) == COMMUNICATION)
     computing = _computing(context, None)
-    start, end, position = pieces(ops)
+    start, end, position = ops.pieces()
     works = np.flatnonzero(~speaks[ops.rows[position]])
     busy = union(np.append(computing.start, start[works]), np.append(computing.end, end[works]))
     return _outside(busy, *trace.spans(rows))

@@ -45,17 +45,7 @@ from tracediff.profile.analyses.critical_path_gpu import (
 from tracediff.profile.analyses.unrecorded_waits import unrecorded_waits
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.columns import rows_of
-from tracediff.profile.placement.nesting import (
-    ALWAYS,
-    NOTHING,
-    Lane,
-    Painting,
-    innermost,
-    overlaid,
-    painted,
-    part_of,
-    thread_ranks,
-)
+from tracediff.profile.placement.nesting import ALWAYS, NOTHING, Lane, Painting, overlaid, painted, thread_ranks
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
 from tracediff.structs import FrozenStruct
@@ -186,7 +176,7 @@ class Host(FrozenStruct, kw_only=True, dict=True):
 
     def painting(self, thread: int, during: Intervals) -> Painting:
         """What a thread, or the host as one for WHOLE, does at each instant of ``during``, and anything elsewhere."""
-        ops = part_of(self.context.ops, during.start, during.end)
+        ops = self.context.ops.part_of(during.start, during.end)
         if thread != WHOLE:
             return _of_thread(ops, thread)
         beneath = [part.within(during.start[0], during.end[-1]) for part in (self.context.collectives, self._beneath)]
@@ -331,7 +321,7 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
 
 def _of_thread(lane: Lane, thread: int) -> Painting:
     """The innermost scope of ``lane`` on a thread."""
-    return innermost(lane, lane.thread == thread)
+    return lane.innermost(lane.thread == thread)
 
 
 def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> int:

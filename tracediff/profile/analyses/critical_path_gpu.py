@@ -33,7 +33,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, name_order, nearest, painted, tied
+from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, name_order, painted, tied
 from tracediff.runtimes import (
     ARGUMENT,
     STREAM_WAIT,
@@ -275,7 +275,7 @@ def awaited_copies(context: Context, device: DeviceEvents) -> Iterator[tuple[int
     ops = context.ops
     copying = marked(_long_operators(context, copies_tensor), len(ops.rows))
     copies = np.flatnonzero(context.gpu.category[device.event] == cat.MEMCPY)
-    operators = values_at(nearest(ops, copying), device.launch[copies])
+    operators = values_at(ops.nearest(copying), device.launch[copies])
     ended = np.append(ops.end, ALWAYS)[operators] >= device.end[copies]
     return tuples(device.end[copies[ended]], copies[ended], operators[ended])
 

@@ -12,7 +12,7 @@ from tracediff.patterns import late
 from tracediff.profile.analyses.critical_path import SourceNumbers
 from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
-from tracediff.profile.placement.nesting import NOTHING, Painting, by_depth, overlaid, painted
+from tracediff.profile.placement.nesting import NOTHING, Painting, overlaid, painted
 from tracediff.profile.placement.scopes import is_loading, outside_torch
 from tracediff.runtimes import is_host_collective, is_query, reads_number
 
@@ -173,7 +173,7 @@ class Sources(SourceNumbers, dict=True):
         is_library = np.append(python.matches(library.__contains__), False)
         is_called = is_named & (is_python | ~is_library[python.parent]) & (caller[python.rows] >= 0)
         callee = all_none(len(python.rows) + 1)  # the last is of roots, which nothing is around
-        for scopes in by_depth(python):
+        for scopes in python.by_depth():
             around = callee[python.parent[scopes]]
             first = np.where(is_called[scopes], scopes, -1)
             callee[scopes] = np.where(is_own[scopes], -1, np.where(around >= 0, around, first))

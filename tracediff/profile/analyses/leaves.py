@@ -29,7 +29,7 @@ from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import WorkKeys
 from tracediff.profile.model.profile import LeafTable
-from tracediff.profile.placement.nesting import ALWAYS, Painting, overlaid, pieces
+from tracediff.profile.placement.nesting import ALWAYS, Painting, overlaid
 
 PathParts = list[Int64]
 """Parts of the critical path: position of the step, source (see `Sources`), begin and length in ns, and the instance
@@ -108,7 +108,7 @@ def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:
         ns = np.where(divided[some] | sources.waits[some], 0, ops.self_ns[some])
         count = np.ones(len(with_begin), np.int8)
         yield step[first[with_begin]], ops.rows[some][with_begin], ns[with_begin], count
-    start, end, position = pieces(ops, divided & ~sources.waits)
+    start, end, position = ops.pieces(divided & ~sources.waits)
     piece, scope, begin, until = scopes.cut(start, end)
     outside = np.flatnonzero(scope < 0)
     yield _cut(begin[outside], until[outside], ops.rows[position[piece[outside]]], edges)

@@ -26,7 +26,7 @@ from tracediff.arrays import (
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.model.profile import Grid, Owned
-from tracediff.profile.placement.nesting import ALWAYS, Painting, pieces, thread_ranks
+from tracediff.profile.placement.nesting import ALWAYS, Painting, thread_ranks
 from tracediff.profile.placement.scopes import is_loading
 from tracediff.runtimes import is_synchronising
 from tracediff.structs import FrozenStruct
@@ -144,7 +144,7 @@ def _op_layers(context: Context, names: list[str]) -> Iterator[Layer]:
     ops = context.ops
     used, name = np.unique(ops.name, return_inverse=True)
     place, families = numbered_texts(context.families.of_name(ops.trace.names[code]) for code in used.tolist())
-    start, end, position = pieces(ops)
+    start, end, position = ops.pieces()
     family, thread_of = place[name][position], ops.thread[position]
     for thread in thread_order(context):
         on_thread = thread_of == thread

@@ -34,17 +34,8 @@ from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model.columns import no_rows, rows_of
 from tracediff.profile.model.profile import CallTable, CompiledCalls
-from tracediff.profile.placement.nesting import Lane, Lanes, lane_of, nearest, nearest_around, tied
-from tracediff.profile.placement.scopes import (
-    BACKWARD,
-    PHASES,
-    Scopes,
-    chain,
-    enclosing,
-    of_forward,
-    scopes_of,
-    source_lines,
-)
+from tracediff.profile.placement.nesting import Lane, Lanes, lane_of, tied
+from tracediff.profile.placement.scopes import BACKWARD, PHASES, Scopes, chain, of_forward, scopes_of, source_lines
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising, may_wait
 from tracediff.structs import FrozenStruct
@@ -132,7 +123,7 @@ def build_calls(steps: Steps, lanes: Lanes, notes: Notes) -> Calls:
     line = source_lines(ops, lanes.python)
     if (line >= 0).any():
         # what calls backward() is around it all; a function of the program within it is a backward of its own
-        is_caller = line == line[nearest(ops, ops.parent < 0)]
+        is_caller = line == line[ops.nearest(ops.parent < 0)]
         forward_line = of_forward(ops, scopes.phase, line)
         line = np.where((scopes.phase == BACKWARD) & is_caller & (forward_line >= 0), forward_line, line)
     del scopes
@@ -178,8 +169,8 @@ Nodes = Int64
 
 def operators_around(ops: Lane, operator: Bools) -> tuple[Int64, Int64]:
     """(innermost, outermost) int64[n]: the scope of ``operator`` that each scope is or is in, −1 for none."""
-    inner = nearest(ops, operator)
-    return inner, nearest(ops, operator & (values_at(inner, ops.parent) < 0))
+    inner = ops.nearest(operator)
+    return inner, ops.nearest(operator & (values_at(inner, ops.parent) < 0))
 
 
 def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
@@ -201,7 +192,7 @@ def _number(ops: Lane, counted: Bools, step: Int64, scopes: Scopes, notes: Notes
     """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the
     same label and ordinal as one; of too many, whatever their ordinal.
     """
-    around = nearest_around(ops, counted)  # an operator that began before the step has no node to be below
+    around = ops.nearest_around(counted)  # an operator that began before the step has no node to be below
     scope, tree = _scope_nodes(ops, scopes)
     name, shapes = ops.name, ops.trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     label_codes = np.full(len(ops.rows), -1, np.int32)
@@ -248,7 +239,7 @@ def compiled_calls(calls: Calls, lanes: Lanes, texts: list[str]) -> CompiledCall
     runs = lane_of(trace, annotations.rows[annotations.matches(CALL_OF_GRAPH.match)])
     if not len(runs.rows):
         return no_rows(CompiledCalls)
-    around = enclosing(runs, ops.thread, ops.start)
+    around = runs.enclosing(ops.thread, ops.start)
     parent_node = values_at(around, ops.parent)  # the last is of those without a parent
     own = np.flatnonzero(calls.operator & (around >= 0) & (around != parent_node))
     same_name, _ = combined(around[own], ops.name[own])

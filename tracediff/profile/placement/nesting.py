@@ -57,6 +57,63 @@ class Lane(EventSpans, kw_only=True):
         """Positions of the scopes that are in no other."""
         return np.flatnonzero(self.depth == 0)
 
+    def part_of(self, start: Int64, end: Int64) -> Lane:
+        """The scopes that are open at some time within the intervals from ``start`` to ``end`` (ns, ascending and
+        disjoint); what they hold at other times may be missing.
+        """
+        near = np.flatnonzero((self.start < end[-1:]) & (self.end > start[:1])) if len(start) else zeros(0)
+        following = np.searchsorted(end, self.start[near], side="right")
+        is_open = np.zeros(len(self.rows), bool)
+        is_open[near] = np.append(start, np.iinfo(np.int64).max)[following] < self.end[near]
+        if 2 * np.count_nonzero(is_open) > len(is_open):  # a copy would cost more than it spares
+            return self
+        part = rows_of(self, is_open)
+        return part.replace(parent=values_at(np.cumsum(is_open) - 1, part.parent))
+
+    def nearest(self, mask: Bools) -> Int64:
+        """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is or is in, −1 for none."""
+        place = np.where(mask, np.arange(len(mask)), self.parent)
+        while True:  # each round looks twice as far
+            further = values_at(place, place)
+            if np.array_equal(further, place):
+                return place
+            place = further
+
+    def nearest_around(self, mask: Bools) -> Int64:
+        """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is in, −1 for none."""
+        return values_at(self.nearest(mask), self.parent)
+
+    def by_depth(self) -> list[Int64]:
+        """The positions at each depth, from the roots on."""
+        order = stable_order(self.depth)
+        return group_rows(self.depth[order], order)
+
+    def pieces(self, mask: Bools | None = None) -> Pieces:
+        """(start, end, position) of the parts of each scope, or of those in ``mask``, that lie in none of its children:
+        per scope they add up to its self time.
+        """
+        inner = np.flatnonzero(self.parent >= 0)
+        scopes = np.arange(len(self.rows))
+        if mask is not None:
+            inner, scopes = inner[mask[self.parent[inner]]], np.flatnonzero(mask)
+        return concatenated((_before(self, inner), _after(self, inner, scopes)))
+
+    def innermost(self, mask: Bools) -> Painting:
+        """The innermost of the scopes in ``mask``, which are of one thread."""
+        start, end, position = self.pieces(mask)
+        return painted(start, end, self.rows[position])
+
+    def enclosing(self, thread: Int64, time: Int64) -> Int64:
+        """int64[m]: position of the innermost scope of the thread that is open at each time, −1 for none."""
+        out = all_none(len(time))
+        for scopes in group_rows(self.thread, np.arange(len(self.rows))):
+            mine = np.flatnonzero(thread == self.thread[scopes[0]])
+            position = values_at(scopes, last_up_to(self.start[scopes], time[mine]))
+            while (over := (position >= 0) & (self.end[position] <= time[mine])).any():
+                position[over] = self.parent[position[over]]
+            out[mine] = position
+        return out
+
 
 class Lanes(NamedTuple):
     """The lanes of one file: operators and calls, annotations, Python functions."""
@@ -130,41 +187,6 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes | None = None) -> Lane:
         depth=depth.astype(np.int16),  # narrow numbers are sorted in linear time
         self_ns=self_ns,
     )
-
-
-def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
-    """The scopes of ``lane`` that are open at some time within the intervals from ``start`` to ``end`` (ns, ascending
-    and disjoint); what they hold at other times may be missing.
-    """
-    near = np.flatnonzero((lane.start < end[-1:]) & (lane.end > start[:1])) if len(start) else zeros(0)
-    following = np.searchsorted(end, lane.start[near], side="right")
-    is_open = np.zeros(len(lane.rows), bool)
-    is_open[near] = np.append(start, np.iinfo(np.int64).max)[following] < lane.end[near]
-    if 2 * np.count_nonzero(is_open) > len(is_open):  # a copy would cost more than it spares
-        return lane
-    part = rows_of(lane, is_open)
-    return part.replace(parent=values_at(np.cumsum(is_open) - 1, part.parent))
-
-
-def nearest(lane: Lane, mask: Bools) -> Int64:
-    """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is or is in, −1 for none."""
-    place = np.where(mask, np.arange(len(mask)), lane.parent)
-    while True:  # each round looks twice as far
-        further = values_at(place, place)
-        if np.array_equal(further, place):
-            return place
-        place = further
-
-
-def nearest_around(lane: Lane, mask: Bools) -> Int64:
-    """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is in, −1 for none."""
-    return values_at(nearest(lane, mask), lane.parent)
-
-
-def by_depth(lane: Lane) -> list[Int64]:
-    """The positions in ``lane`` at each depth, from the roots on."""
-    order = stable_order(lane.depth)
-    return group_rows(lane.depth[order], order)
 
 
 def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64]:
@@ -297,23 +319,6 @@ class Painting(FrozenStruct):
 
 
 NOTHING = Painting(int64_of([ALWAYS]), int64_of([-1]))
-
-
-def pieces(lane: Lane, mask: Bools | None = None) -> Pieces:
-    """(start, end, position) of the parts of each scope of ``lane``, or of those in ``mask``, that lie in none
-    of its children: per scope they add up to its self time.
-    """
-    inner = np.flatnonzero(lane.parent >= 0)
-    scopes = np.arange(len(lane.rows))
-    if mask is not None:
-        inner, scopes = inner[mask[lane.parent[inner]]], np.flatnonzero(mask)
-    return concatenated((_before(lane, inner), _after(lane, inner, scopes)))
-
-
-def innermost(lane: Lane, mask: Bools) -> Painting:
-    """The innermost of the scopes of ``lane`` in ``mask``, which are of one thread."""
-    start, end, position = pieces(lane, mask)
-    return painted(start, end, lane.rows[position])
 
 
 def _before(lane: Lane, inner: Int64) -> Pieces:

@@ -13,9 +13,7 @@ from tracediff.arrays import (
     Int64,
     all_none,
     combined,
-    group_rows,
     last_equal,
-    last_up_to,
     mapped,
     sorted_by,
     stable_order,
@@ -27,16 +25,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.names import innermost_line
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
-from tracediff.profile.placement.nesting import (
-    ALWAYS,
-    Lane,
-    Lanes,
-    Painting,
-    by_depth,
-    lane_of,
-    nearest,
-    painted,
-)
+from tracediff.profile.placement.nesting import ALWAYS, Lane, Lanes, Painting, lane_of, painted
 from tracediff.runtimes import collective_of_scope, is_host_collective
 from tracediff.structs import FrozenStruct
 
@@ -92,8 +81,8 @@ def scopes_of(ops: Lane, annotations: Lane) -> Scopes:
 
     phase = _phases(ops, annotations)
     starts, threads = ops.start, ops.thread
-    module = values_at(module_of, enclosing(modules, threads, starts))
-    annotation = values_at(user_of, enclosing(users, threads, starts))
+    module = values_at(module_of, modules.enclosing(threads, starts))
+    annotation = values_at(user_of, users.enclosing(threads, starts))
     if len(modules.rows):
         backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
         module[backward] = of_forward(ops, phase, module)[backward]
@@ -121,7 +110,7 @@ def collective_waits(lanes: Lanes) -> Painting:
     """
     collectives = lane_of(lanes.ops.trace, host_collectives(lanes))
     outermost = lanes.ops.roots
-    around = enclosing(collectives, lanes.ops.thread[outermost], lanes.ops.start[outermost])
+    around = collectives.enclosing(lanes.ops.thread[outermost], lanes.ops.start[outermost])
     others = outermost[around < 0]
     busy = union(lanes.ops.start[others], lanes.ops.end[others])
     order = stable_order(collectives.end)
@@ -132,28 +121,16 @@ def collective_waits(lanes: Lanes) -> Painting:
     return painted(start[waits], end[waits], collectives.rows[order[waits]])
 
 
-def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
-    """int64[m]: position in ``lane`` of the innermost scope of the thread that is open at each time, −1 for none."""
-    out = all_none(len(time))
-    for scopes in group_rows(lane.thread, np.arange(len(lane.rows))):
-        mine = np.flatnonzero(thread == lane.thread[scopes[0]])
-        position = values_at(scopes, last_up_to(lane.start[scopes], time[mine]))
-        while (over := (position >= 0) & (lane.end[position] <= time[mine])).any():
-            position[over] = lane.parent[position[over]]
-        out[mine] = position
-    return out
-
-
 def inherited(lane: Lane, values: AnyArray, missing: int) -> AnyArray:
     """Each scope's own value; if that is ``missing``, the value of the scope around it."""
-    return np.append(values, values.dtype.type(missing))[nearest(lane, values != missing)]
+    return np.append(values, values.dtype.type(missing))[lane.nearest(values != missing)]
 
 
 def paths_of(lane: Lane) -> Nested:
     """The paths of the scopes of ``lane``, one for each chain of names."""
     path_of, paths = all_none(len(lane.rows)), list[tuple[int, int]]()
     name = lane.name
-    for positions in by_depth(lane):
+    for positions in lane.by_depth():
         around = values_at(path_of, lane.parent[positions])
         code, first = combined(around, name[positions])
         path_of[positions] = len(paths) + code
@@ -165,9 +142,9 @@ def _phases(ops: Lane, annotations: Lane) -> NDArray[np.int8]:
     is_operator = ops.category == cat.CPU_OP
     phases = np.full(len(ops.rows), -1, np.int8)
     phases[is_operator & ops.matches(BACKWARD_OP.search)] = BACKWARD
-    scope = enclosing(annotations, ops.thread, ops.start)
+    scope = annotations.enclosing(ops.thread, ops.start)
     for phase, matches in ((OPTIMIZER, OPTIMIZER_SCOPE.search), (OTHER, is_loading)):
-        around = values_at(nearest(annotations, annotations.matches(matches)), scope)
+        around = values_at(annotations.nearest(annotations.matches(matches)), scope)
         phases[(around >= 0) & (phases < 0)] = phase
     phase_of_op = inherited(ops, phases, -1)
     alone = (phase_of_op < 0) & (ops.parent < 0) & ~is_operator & (scope < 0)
@@ -200,7 +177,7 @@ def outside_torch(python: Lane, others: Collection[str] = ()) -> Int64:
     inside = python.trace.torch_functions.union(others)
     outside = python.matches(lambda name: CODE.search(name) and name not in inside)
     rows = all_none(len(python.trace) + 1)
-    rows[python.rows] = values_at(python.rows, nearest(python, outside))
+    rows[python.rows] = values_at(python.rows, python.nearest(outside))
     return rows
 
 
@@ -226,7 +203,7 @@ def source_lines(ops: Lane, python: Lane) -> Int64:
 
     out = all_none(len(ops.rows))
     if len(python.rows):
-        around = enclosing(python, ops.thread, ops.start)
+        around = python.enclosing(ops.thread, ops.start)
         caller = outside_torch(python)[values_at(python.rows, around)]
         out = mapped(values_at(trace.name, caller), lambda code: code_of(names[code]))
     for argument in stacks:

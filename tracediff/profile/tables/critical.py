@@ -13,7 +13,6 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import pieces
 from tracediff.profile.tables.schema import TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import ARGUMENT
 
@@ -95,7 +94,7 @@ def _in_period(path: CriticalPath, numbers: SourceNumbers, labels: Labels) -> It
         some = queues == label
         waiting = union(path.queued[some], gpu.start[some])
         yield _by_step(waiting.start, waiting.end, np.full(len(waiting.start), label), edges)
-    start, end, position = pieces(ops)
+    start, end, position = ops.pieces()
     yield _by_step(start, end, rows[ops.rows[position]], edges)
     whole = path.host.outside_ops
     idle = np.flatnonzero(~context.trace.is_of(cat.OPS, whole.rows) | (whole.rows < 0))

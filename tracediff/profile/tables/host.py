@@ -27,8 +27,8 @@ from tracediff.profile.events.step_states import GPU_STATES, STATES, state_label
 from tracediff.profile.kernels.match_names import match_name, matched
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.calls import OP, Calls, ModulePaths, module_labels, modules_of
-from tracediff.profile.placement.nesting import NOTHING, Lane, Painting, innermost, nearest, overlaid
-from tracediff.profile.placement.scopes import enclosing, is_loading, module_lane, outside_torch, paths_of
+from tracediff.profile.placement.nesting import NOTHING, Lane, Painting, overlaid
+from tracediff.profile.placement.scopes import is_loading, module_lane, outside_torch, paths_of
 from tracediff.profile.placement.steps import PROFILER_STEP
 from tracediff.profile.tables.schema import Key, TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import is_synchronising
@@ -90,10 +90,10 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     own = int([*context.trace.thread(context.steps.rows), *threads, -1][0])
     host = NOTHING
     for thread in list(dict.fromkeys((own, *threads)))[: 1 + bounds.IDLE_THREADS]:
-        host = overlaid(host, innermost(ops, ops.thread == thread))
-    functions = innermost(python, python.thread == own)
+        host = overlaid(host, ops.innermost(ops.thread == thread))
+    functions = python.innermost(python.thread == own)
     is_annotation = (annotations.thread == own) & ~np.isin(annotations.rows, context.steps.rows)
-    return overlaid(overlaid(host, functions), innermost(annotations, is_annotation)), functions, own
+    return overlaid(overlaid(host, functions), annotations.innermost(is_annotation)), functions, own
 
 
 def _idle_kind(context: Context, row: Int64) -> Int64:
@@ -181,8 +181,8 @@ def _innermost_of(
     trace, ops = context.trace, context.ops
     name = np.append(lane.name, -1)
     outer = np.append(lane.parent, -1)
-    matching = np.append(nearest(lane, lane.matches(matches)), -1)
-    innermost = [matching[enclosing(lane, ops.thread[positions], ops.start[positions])]]
+    matching = np.append(lane.nearest(lane.matches(matches)), -1)
+    innermost = [matching[lane.enclosing(ops.thread[positions], ops.start[positions])]]
     while len(innermost) < most:
         innermost.append(matching[outer[innermost[-1]]])
     code, first = combined(*(name[f] for f in innermost))

@@ -29,8 +29,7 @@ from tracediff.profile.analyses.allocations import Allocations, allocations, blo
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.calls import MODULE, module_labels
-from tracediff.profile.placement.nesting import nearest
-from tracediff.profile.placement.scopes import PHASES, enclosing
+from tracediff.profile.placement.scopes import PHASES
 from tracediff.profile.tables.schema import TableSchema, read_columns, read_rates, summed
 
 MEMORY = TableSchema(
@@ -153,9 +152,9 @@ def _operators(context: Context, device: Allocations) -> Int64:
     innermost operator that does more than allocate, else the innermost.
     """
     ops = context.ops
-    innermost = enclosing(ops, _threads(context, device), device.time)
+    innermost = ops.enclosing(_threads(context, device), device.time)
     is_caller = context.calls.operator & ~ops.matches(ALLOCATES.match)
-    position = values_at(nearest(ops, is_caller), innermost)
+    position = values_at(ops.nearest(is_caller), innermost)
     is_operator = np.append(ops.category == cat.CPU_OP, False)[innermost]
     return np.where(position >= 0, position, np.where(is_operator, innermost, -1))
 

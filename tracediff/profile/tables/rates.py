@@ -22,7 +22,7 @@ from tracediff.profile.perf_model.operator_costs import (
     traffic_work,
 )
 from tracediff.profile.perf_model.recorded_sizes import read_inputs
-from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
+from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.tables.schema import Key, Rate, TableSchema, read_columns, read_rates, summed
 
 
@@ -98,11 +98,11 @@ def rates_rows(context: Context) -> TableRows:
     trace, ops = context.trace, context.ops
     on_gpu = len(context.gpu.rows) > 0
     position, step, ns, name = _items(context)
-    charged = values_at(nearest(ops, _charged(context)), position)
+    charged = values_at(ops.nearest(_charged(context)), position)
     if on_gpu:  # copies between memories have their own table, and no peak here
         copied = np.flatnonzero((charged >= 0) & (context.gpu.category != cat.KERNEL))
         charged[copied[ops.matches(has_traffic)[charged[copied]]]] = -1
-    operator = values_at(nearest(ops, context.calls.operator), position)
+    operator = values_at(ops.nearest(context.calls.operator), position)
     work, works = _works(ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
     flop, size = (
@@ -160,7 +160,7 @@ def _charged(context: Context) -> Bools:
     out: Bools = heavy | light
     for kind, alike in ((heavy, np.zeros_like(base)), (light, base)):
         inner = np.flatnonzero(kind)
-        around = nearest_around(ops, kind)[inner]
+        around = ops.nearest_around(kind)[inner]
         out[around[(around >= 0) & (alike[inner] == alike[around])]] = False
     return out
 
