@@ -295,13 +295,14 @@ def _is_resized(both: tuple[list[int], list[int]]) -> bool:
 def flop_ratio(trees: Trees, least: float) -> float | None:
     """How many times as many FLOPs per step the test side does, whatever is matched with what; None where the work of
     operators whose FLOPs are known is a smaller part than ``least`` (0–1). Convolutions whose backward pass is recorded
-    count by that, which has the shape of the output, as layers differ in their strides: None where one side calls more
-    of them forward for each backward.
+    count by that, which has the shape of the output, as layers differ in their strides: None where only one side has
+    any, or one side calls more of them forward for each backward.
     """
     per_backward = [forward / backward for forward, backward in map(_convolutions, trees) if backward]
-    if per_backward and not isclose(min(per_backward), max(per_backward)):
+    is_trained = bool(per_backward)
+    if is_trained and (len(per_backward) == 1 or not isclose(*per_backward)):
         return None
-    sums, known_parts = zip(*(_flops(tree, trained=bool(per_backward)) for tree in trees), strict=True)
+    sums, known_parts = zip(*(_flops(tree, without_forward=is_trained) for tree in trees), strict=True)
     return sums[1] / sums[0] if all(sums) and sum(known_parts) >= 2 * least else None
 
 
@@ -323,16 +324,15 @@ def flop_calls(tree: CallTree) -> dict[str, float]:
     return calls
 
 
-def _flops(tree: CallTree, *, trained: bool) -> tuple[float, float]:
-    """(FLOPs per step, part of the time of all work that is theirs); where convolutions are ``trained``, their forward
-    pass is half of the gradients of the input and of the weight.
-    """
+def _flops(tree: CallTree, *, without_forward: bool) -> tuple[float, float]:
+    """(FLOPs per step, part of the time of all work that is theirs), ``without_forward`` convolutions."""
     flops, around = _known_flops(tree)
-    total = 0.0
-    for node in flops.keys() - around:
-        call = tree.calls[node]
-        passes = (1.5 if BACKWARD in call.label else 0.0) if trained and is_conv(call.label) else 1.0
-        total += passes * flops[node] * call.count
+    calls = ((flops[node], tree.calls[node]) for node in flops.keys() - around)
+    total = sum(
+        work * call.count
+        for work, call in calls
+        if not (without_forward and is_conv(call.label) and BACKWARD not in call.label)
+    )
     return total / tree.denominator, work_within(tree, flops) / max(sum(work.ns for work in tree.work), 1)
 
 
