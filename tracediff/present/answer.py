@@ -30,7 +30,7 @@ from tracediff.present.explanation_lines import sentence
 from tracediff.present.limits import limits_sentence
 from tracediff.present.path import BOTH, unit_of
 from tracediff.present.sections import cautions
-from tracediff.present.setting import facts, other_software, spread
+from tracediff.present.setting import facts, may_be_chance, other_software, spread
 from tracediff.structs import FrozenStruct
 
 if TYPE_CHECKING:  # source imports git
@@ -159,7 +159,9 @@ def draining(comparison: Comparison) -> str | None:
 
 
 def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:
-    """The difference with its step times, and in what the sides differ; if refused, the reasons and ``remedy``."""
+    """The difference with its step times, whether that may be chance if nothing was tested, and in what the sides
+    differ; if refused, the reasons and ``remedy``.
+    """
     verdict = comparison.verdict
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
@@ -169,7 +171,8 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
         figures = f"median {change(*comparison.tested.medians)}"
     elif verdict.is_of_medians:
         figures = f"{_figures(*verdict.medians)} (mean {figures})"
-    return joined(f"{verdict.difference}: {figures}", verdict.settings)
+    is_doubtful = verdict.result == "untested" and verdict.way and may_be_chance(comparison)
+    return joined(f"{verdict.difference}: {figures}", "perhaps by chance" if is_doubtful else "", verdict.settings)
 
 
 def evidence(comparison: Comparison) -> str:
@@ -186,8 +189,7 @@ def evidence(comparison: Comparison) -> str:
     chance = "" if says_pace or by_options(comparison) else by_chance(comparison)
     conclusion = verdict.conclusion
     if verdict.result == "untested" and says:
-        says = says if verdict.way else "no difference seen"
-        conclusion = f"{says} ({conclusion})"
+        conclusion = f"{says if verdict.way else 'no difference seen'} ({conclusion})"
     return f"Evidence: {joined(conclusion, times, chance, by='; ')}"
 
 
