@@ -473,7 +473,7 @@ def _elsewhere(node: Node, leaves: Leaves) -> tuple[bool, list[int]]:
 
 def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:
     """Of each node, from its time in every run; of too few runs to test, from that in these, or in a run's steps, which
-    decides nothing where both sides have as long ones.
+    decides nothing where both sides have as long ones, or where few of them are most of the change.
     """
     if not nodes:
         return []
@@ -481,6 +481,11 @@ def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> 
     if min(map(len, leaves.steps)) >= thresholds.TESTED_RUNS:
         return [*compare_many(control, test, noise_floor).rows]
     least = thresholds.MOSTLY * abs(float(leaves.step_ns @ (-1, 1)))
-    may_be_chance = [node.is_of_both and (node.note != SINGLE or abs(node.work) < least) for node in nodes]
+    is_small = np.array([abs(node.work) < least for node in nodes])  # else that is what there is to say
+    is_single = np.array([node.note == SINGLE for node in nodes])
     overlaps = (control.min(axis=1) <= test.max(axis=1)) & (test.min(axis=1) <= control.max(axis=1))
-    return [OVERLAPPING if both else UNTESTED for both in (overlaps & may_be_chance).tolist()]
+    changed, typical = (middle(test, axis=1) - middle(control, axis=1) for middle in (np.mean, np.median))
+    is_of_few = typical * changed < thresholds.MOSTLY * changed**2
+    is_of_both = np.array([node.is_of_both for node in nodes])
+    may_be_chance = is_of_both & ((overlaps & (is_small | ~is_single)) | (is_of_few & is_small))
+    return [OVERLAPPING if chance else UNTESTED for chance in may_be_chance.tolist()]

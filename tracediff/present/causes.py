@@ -57,8 +57,7 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     if not sure and not other_work and every and is_unclear(max(every, key=lambda both: both[0].size_us)[1]):
         return "", "", ""  # all that is left is smaller than what is by chance
     parts, clear = [part for part, _ in every], [part for part, cause in every if not is_unclear(cause)]
-    moved, surely = (sum(max(sign * part.delta_us, 0.0) for part in some) for some in (parts, clear))
-    if not sure or other_work or surely >= thresholds.MOSTLY * moved:
+    if clear or other_work or not sure:
         parts = clear
     way = sign
     same_steps = "steps" not in comparison.comparability.codes
