@@ -296,7 +296,7 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     """Of GPU work, or of operators: trails are first label, family, operator or module, call and kernels."""
     noun = "kernels" if trail[0] == GPU else "operators"
     if len(trail) == 1:
-        return f"{label} {noun}"
+        return label if label == OTHER_CALLERS else f"{label} {noun}"
     if trail[1] == OTHER_CALLERS:
         return label
     if len(trail) == 2:
