@@ -70,7 +70,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
     number = {id(profile): i for i, profile in enumerate(traces.profiles)}
     index = Numbering[LeafKey]()
     leaves_of_profiles: list[tuple[int, LeafTable, Int64, Int64]] = []
-    total_ns: list[tuple[int, int, Int64, Int64, Int64]] = []
+    files: list[tuple[int, int]] = []
     longest: dict[tuple[int, int], Longest] = {}
     for r, run in enumerate(traces.runs):
         for (rank, file), of_file in group_by(steps[run.name], lambda step: (step.rank, step.file)).items():
@@ -78,7 +78,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
             rows = np.flatnonzero(in_steps(profile, profile.leaves.step, positions))
             leaves = _leaves_of(index, profile, tree.places[number[id(profile)]], rows, tuple(positions))
             leaves_of_profiles.append((r, profile.leaves, rows, leaves))
-            total_ns.append((rank, file, profile.leaves.step[rows], leaves, profile.leaves.total_ns[rows]))
+            files.append((rank, file))
             for leaf, ns, start, following in _longest(profile.leaves, rows, leaves):
                 longest_so_far = longest.get((r, leaf))
                 if longest_so_far is None or ns > longest_so_far.ns:
@@ -96,20 +96,22 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
     path, total, count = amounts / steps_of_runs
     in_each = (in_steps_of == steps_of_runs).all(axis=0)
     total = np.maximum(total, path)  # of steps together: a period may hold the end of one and the begin of the next
-    samples = total if len(counts) > 1 else _of_parts(steps[traces.runs[0].name], total_ns, len(index.numbers))
+    samples = total
+    if len(counts) == 1:
+        part_of = _parts(steps[traces.runs[0].name])
+        samples = np.zeros((len({*part_of.values()}), len(index.numbers)))
+        for (rank, file), (_, table, rows, leaves) in zip(files, leaves_of_profiles, strict=True):
+            numbers, where = np.unique(table.step[rows], return_inverse=True)
+            parts = int64_of([part_of[rank, file, position] for position in numbers.tolist()])
+            np.add.at(samples, (parts[where], leaves), table.total_ns[rows].astype(np.float64))
+        samples /= np.bincount([*part_of.values()])[:, None]
     return SetLeaves(list(index.numbers), path, total, count, samples, counts, in_each, longest)
 
 
-def _of_parts(steps: list[UsedStep], total_ns: list[tuple[int, int, Int64, Int64, Int64]], size: int) -> Floats:
-    """float64[parts, l]: ns per step in parts of the ``steps`` of a run; ``total_ns``: (rank, file, step, leaf, ns)."""
-    parts = min(len(steps), int(thresholds.BATCHES))
-    part_of = {(step.rank, step.file, step.position): k * parts // len(steps) for k, step in enumerate(steps)}
-    out = np.zeros((parts, size))
-    for rank, file, positions, leaves, ns in total_ns:
-        numbers, where = np.unique(positions, return_inverse=True)
-        part = int64_of([part_of[rank, file, position] for position in numbers.tolist()])
-        np.add.at(out, (part[where], leaves), ns.astype(np.float64))
-    return out / np.bincount([*part_of.values()], minlength=parts)[:, None]
+def _parts(steps: list[UsedStep]) -> dict[tuple[int, int, int], int]:
+    """(rank, file, position) of each step of a run → the part of them that it is in, of at most BATCHES in turn."""
+    parts = min(len(steps), thresholds.BATCHES)
+    return {(step.rank, step.file, step.position): k * parts // len(steps) for k, step in enumerate(steps)}
 
 
 def _leaves_of(

@@ -242,11 +242,12 @@ def _group(match: Match, trees: Trees) -> Group:
 def _call(trees: Trees, nodes: Pair[Sequence[int]]) -> str:
     """An operator, of one call with its shapes, where they differ of both sides, for eyes."""
     call, other = (tree.calls[some[0]] for tree, some in zip(trees, nodes, strict=True))
-    both = shape_key(call.label, call.shapes), shape_key(other.label, other.shapes)
-    if len(nodes[0]) != 1 or len(nodes[1]) != 1 or not both[0]:
+    shapes, others = shape_key(call.label, call.shapes), shape_key(other.label, other.shapes)
+    if len(nodes[0]) != 1 or len(nodes[1]) != 1 or not shapes:
         return call.name
-    pairs = zip(*both, strict=True) if len(both[0]) == len(both[1]) else zip(both[0], both[0], strict=True)
-    return f"{call.name}({', '.join(a if a == b else f'{a}→{b}' for a, b in pairs)})"
+    if len(shapes) == len(others):
+        shapes = tuple(a if a == b else f"{a}→{b}" for a, b in zip(shapes, others, strict=True))
+    return f"{call.name}({', '.join(shapes)})"
 
 
 def members_of(items: Sequence[Item]) -> tuple[Item, ...]:

@@ -304,19 +304,18 @@ def _connected(regions: Mapping[Region, Sequence[int]]) -> Iterator[list[Region]
 def _is_known(region: Region, control: CallTree) -> bool:
     """Whether a region is less than all that a phase runs."""
     (node, before), function = region
-    return bool(function) or before >= 0 or (node >= 0 and control.calls[node].kind != "phase")
+    return bool(function) or before >= 0 or bool(_name_of(node, control))
 
 
 def _where(regions: Sequence[Region], control: CallTree) -> str:
     """`` in forward()``: the function, or else the call, if it is one, that all are in."""
-    calls = [function or (control.calls[node] if node >= 0 else None) for (node, _), function in regions]
-    names = {call if isinstance(call, str) else _name_of(call) for call in calls}
+    names = {function or _name_of(node, control) for (node, _), function in regions}
     return f" in {name}" if len(names) == 1 and (name := names.pop()) else ""
 
 
-def _name_of(call: Call | None) -> str:
-    """What a call is called, of modules their class; empty of phases."""
-    if call is None or call.kind == "phase":
+def _name_of(node: int, control: CallTree) -> str:
+    """What a call is called, of modules their class; empty of phases, and of none."""
+    if node < 0 or (call := control.calls[node]).kind == "phase":
         return ""
     return class_of(call.label) if call.kind == "module" else call.display_name
 

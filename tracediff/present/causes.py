@@ -57,7 +57,7 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     if not sure and not other_work and every and is_unclear(max(every, key=lambda both: both[0].size_us)[1]):
         return "", "", ""  # all that is left is smaller than what is by chance
     parts, clear = [part for part, _ in every], [part for part, cause in every if not is_unclear(cause)]
-    if clear or other_work or not sure:
+    if clear or other_work or not sure:  # else none is clear, though the step changed
         parts = clear
     way = sign
     same_steps = "steps" not in comparison.comparability.codes
@@ -255,6 +255,7 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
     if not stated:
         return ""
     all_but_little = 1 - thresholds.WORTH_A_LINE
+    is_offset = lead == OFFSET  # whose rows say what happened
     is_all, is_most = (stated >= part * max(whole, stated + rest_us) for part in (all_but_little, thresholds.MOSTLY))
     lead = lead.format("" if is_all else MAINLY if is_most else PARTLY)
     for part in exposure:
@@ -263,7 +264,6 @@ def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], u
     parts.sort(key=attrgetter("is_pace"))
     if lead.endswith(LARGEST):
         lead += ":" if len(parts) == 1 else "s:"
-    is_offset = lead.startswith("offset")  # whose rows say what happened
     whats = (part.what if (part is parts[0] or part.is_pace) and not is_offset else "" for part in parts)
     texts = [_with_time(part, unit, what) for part, what in zip(parts, whats, strict=True)]
     return f"{lead} {joined(', '.join(texts[:-1]), texts[-1], by=' and ')}"
